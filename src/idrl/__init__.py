@@ -1,0 +1,52 @@
+"""Information-directed exploration in deep reinforcement learning.
+
+`idrl.ids` and `idrl.rules` work on plain arrays; everything else is loaded when first used, so
+that `import idrl` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "train": "api",
+    "load": "api",
+    "evaluate": "api",
+    "open_run": "api",
+    "Run": "api",
+    "Policy": "policy",
+    "register_agent": "agents",
+    "AgentSpec": "agents",
+    "register_env": "envs",
+    "Env": "envs",
+    "Step": "envs",
+    "Decision": "ids",
+    "IdrlError": "errors",
+}
+_MODULES = ("ids", "rules", "losses", "agents", "envs")
+
+__all__ = [*_HOME, *_MODULES]
+
+if TYPE_CHECKING:  # what __getattr__ finds, for type checkers and editors
+    from idrl import agents, envs, ids, losses, rules  # noqa: F401
+    from idrl.agents import AgentSpec, register_agent  # noqa: F401
+    from idrl.api import Run, evaluate, load, open_run, train  # noqa: F401
+    from idrl.envs import Env, Step, register_env  # noqa: F401
+    from idrl.errors import IdrlError  # noqa: F401
+    from idrl.ids import Decision  # noqa: F401
+    from idrl.policy import Policy  # noqa: F401
+
+
+def __getattr__(name: str):
+    if name in _MODULES:
+        return importlib.import_module(f"idrl.{name}")
+    if name in _HOME:
+        return getattr(importlib.import_module(f"idrl.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'idrl' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

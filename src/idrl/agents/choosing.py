@@ -1,0 +1,150 @@
+"""Rules as an agent declares them: their settings, and what they keep between steps.
+
+Each is called with what the heads believe of a batch of states `[E]`, one per environment, and
+answers with a `Decision`. `memory` `[E]` holds one number per environment, which only Thompson
+sampling uses: the head it follows until the episode ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from idrl import ids, rules
+from idrl.errors import IdrlError
+from idrl.ids import Decision
+
+
+class Beliefs(NamedTuple):
+    """What the heads say of each state."""
+
+    q_heads: jax.Array  # [..., K, A]
+    return_variance: jax.Array | None = None  # [..., A]
+
+
+class Moment(NamedTuple):
+    """What a rule may use besides beliefs."""
+
+    step: jax.Array  # agent steps so far, for schedules
+    memory: jax.Array  # [E]
+    key: jax.Array
+    mask: jax.Array | None = None  # [E, A] allowed actions
+
+
+class _Forgetful:
+    """A rule that needs no memory."""
+
+    def remember(self, memory: jax.Array, first: jax.Array, key: jax.Array, k: int) -> jax.Array:
+        return memory
+
+
+@dataclass(frozen=True)
+class Ids(_Forgetful):
+    """Smallest regret² per bit of information (Nikolov et al. 2019)."""
+
+    kind: Literal["ids"] = "ids"
+    lam: float = 0.1  # Table 2
+    rho2: float = 1.0  # Table 2; DQN-IDS only
+    noise: Literal["constant", "return", "normalized", "smoothed"] = "normalized"
+    rho2_floor: float = 0.25  # the released code, after normalising
+    eps1: float = 1e-5  # Table 2
+    eps2: float = 1e-5  # Table 2
+    regret: Literal["conservative", "bayes"] = "conservative"
+    info_gain: Literal["log", "ucb", "variance"] = "log"
+    policy: Literal["deterministic", "additive", "randomized"] = "deterministic"
+    beta: float = 1.0  # additive only: squared units of return per unit of information
+
+    def check(self, where: str) -> None:
+        for name in ("lam", "rho2_floor", "eps1", "eps2", "beta"):
+            if getattr(self, name) < 0:
+                raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it is at least 0.")
+        if self.rho2 <= 0:
+            raise IdrlError(f"{where}.rho2 is {self.rho2}; a variance of noise is positive.")
+
+    def __call__(self, beliefs: Beliefs, moment: Moment) -> Decision:
+        return ids.decide(
+            beliefs.q_heads, beliefs.return_variance, lam=self.lam, rho2=self.rho2,
+            noise=self.noise, rho2_floor=self.rho2_floor, eps1=self.eps1, eps2=self.eps2,
+            regret=self.regret, info_gain=self.info_gain, policy=self.policy, beta=self.beta,
+            key=moment.key, mask=moment.mask,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Thompson:
+    """Follow one head, drawn anew when an episode starts (Osband et al. 2016)."""
+
+    kind: Literal["thompson"] = "thompson"
+
+    def remember(self, memory: jax.Array, first: jax.Array, key: jax.Array, k: int) -> jax.Array:
+        return jnp.where(first, jax.random.randint(key, memory.shape, 0, k), memory)
+
+    def __call__(self, beliefs: Beliefs, moment: Moment) -> Decision:
+        return rules.thompson(beliefs.q_heads, moment.memory, **_described(beliefs, moment))
+
+
+@dataclass(frozen=True)
+class Ucb(_Forgetful):
+    """Largest mean plus λ standard deviations over the heads (Chen et al. 2017)."""
+
+    kind: Literal["ucb"] = "ucb"
+    lam: float = 0.1
+
+    def __call__(self, beliefs: Beliefs, moment: Moment) -> Decision:
+        return rules.ucb(beliefs.q_heads, lam=self.lam, **_described(beliefs, moment))
+
+
+@dataclass(frozen=True)
+class EpsilonGreedy(_Forgetful):
+    """Greedy, but random with a probability that falls linearly (Mnih et al. 2015)."""
+
+    kind: Literal["epsilon_greedy"] = "epsilon_greedy"
+    start: float = 1.0
+    end: float = 0.1
+    decay_steps: int = 250_000  # 1M frames
+
+    def check(self, where: str) -> None:
+        for name in ("start", "end"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise IdrlError(f"{where}.{name} is {getattr(self, name)}; ε is in [0, 1].")
+        if self.decay_steps < 0:
+            raise IdrlError(f"{where}.decay_steps is negative.")
+
+    def epsilon(self, step: jax.Array) -> jax.Array:
+        done = jnp.clip(step / max(self.decay_steps, 1), 0, 1)
+        return self.start + done * (self.end - self.start)
+
+    def __call__(self, beliefs: Beliefs, moment: Moment) -> Decision:
+        return rules.epsilon_greedy(
+            beliefs.q_heads, moment.key, self.epsilon(moment.step), **_described(beliefs, moment)
+        )
+
+
+@dataclass(frozen=True)
+class Greedy(_Forgetful):
+    """Largest mean over the heads."""
+
+    kind: Literal["greedy"] = "greedy"
+
+    def __call__(self, beliefs: Beliefs, moment: Moment) -> Decision:
+        return rules.greedy(beliefs.q_heads, **_described(beliefs, moment))
+
+
+@dataclass(frozen=True)
+class Vote(_Forgetful):
+    """The action most heads are greedy on."""
+
+    kind: Literal["vote"] = "vote"
+
+    def __call__(self, beliefs: Beliefs, moment: Moment) -> Decision:
+        return rules.vote(beliefs.q_heads, **_described(beliefs, moment))
+
+
+Rule = Ids | Thompson | Ucb | EpsilonGreedy | Greedy | Vote
+
+
+def _described(beliefs: Beliefs, moment: Moment) -> dict:
+    return {"return_variance": beliefs.return_variance, "mask": moment.mask}

@@ -1,0 +1,111 @@
+"""What an agent is: trunk + heads + a rule to explore + a rule to evaluate, and how it learns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import optax
+
+from idrl.agents.choosing import Ids, Rule, Thompson, Vote
+from idrl.errors import IdrlError
+from idrl.networks.heads import Ensemble, Head
+from idrl.networks.trunks import Trunk
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Adam (Kingma & Ba 2015)."""
+
+    kind: Literal["adam"] = "adam"
+    lr: float = 5e-5  # Table 2
+    b1: float = 0.9  # Table 2
+    b2: float = 0.99  # Table 2; the released code leaves TensorFlow's 0.999
+    eps: float = 0.01 / 32  # Table 2
+
+    def check(self, where: str) -> None:
+        _positive(where, lr=self.lr, eps=self.eps)
+        for name in ("b1", "b2"):
+            if not 0 <= getattr(self, name) < 1:
+                raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it is in [0, 1).")
+
+    def make(self) -> optax.GradientTransformation:
+        return optax.adam(self.lr, b1=self.b1, b2=self.b2, eps=self.eps)
+
+
+@dataclass(frozen=True)
+class RmsProp:
+    """Centred RMSProp with momentum, as in Mnih et al. 2015 (their extended data table 1)."""
+
+    kind: Literal["rmsprop"] = "rmsprop"
+    lr: float = 2.5e-4
+    decay: float = 0.95
+    momentum: float = 0.0  # the table's "gradient momentum" 0.95 is the decay of the mean gradient
+    eps: float = 0.01
+
+    def check(self, where: str) -> None:
+        _positive(where, lr=self.lr, eps=self.eps)
+
+    def make(self) -> optax.GradientTransformation:
+        momentum = self.momentum or None
+        return optax.rmsprop(
+            self.lr, decay=self.decay, eps=self.eps, centered=True, momentum=momentum
+        )
+
+
+@dataclass(frozen=True)
+class Learning:
+    """When and from how much an agent learns. One step is one action in one environment."""
+
+    gamma: float = 0.99  # Table 2
+    batch_size: int = 32  # Table 2
+    update_every_steps: int = 4  # Table 2
+    target_every_steps: int = 40_000  # Table 2
+    learning_starts_steps: int = 50_000  # Table 2; random actions until then
+    replay_capacity: int = 1_000_000  # Table 2, in steps
+
+    def check(self, where: str) -> None:
+        _positive(
+            where, batch_size=self.batch_size, update_every_steps=self.update_every_steps,
+            target_every_steps=self.target_every_steps, replay_capacity=self.replay_capacity,
+        )  # fmt: skip
+        if not 0 <= self.gamma <= 1:
+            raise IdrlError(f"{where}.gamma is {self.gamma}; a discount is in [0, 1].")
+        if self.learning_starts_steps < 0:
+            raise IdrlError(f"{where}.learning_starts_steps is negative.")
+
+
+@dataclass(frozen=True)
+class AgentSpec:
+    trunk: Trunk
+    heads: dict[str, Head]
+    explore: Rule
+    evaluate: Rule
+    optimiser: Adam | RmsProp = field(default_factory=Adam)
+    learning: Learning = field(default_factory=Learning)
+
+    def check(self, where: str = "") -> None:
+        """Refuse compositions that cannot work, and name one that would."""
+        if not self.heads:
+            raise IdrlError("an agent needs at least one head, for example heads.q.kind=ensemble.")
+        k = next((h.k for h in self.heads.values() if isinstance(h, Ensemble)), 1)
+        for name, rule in (("explore", self.explore), ("evaluate", self.evaluate)):
+            if isinstance(rule, (Ids, Thompson, Vote)) and k < 2:
+                raise IdrlError(
+                    f"{name}.kind={rule.kind} compares the heads of an ensemble and needs at least "
+                    f"2 of them, not {k}; set heads.q.kind=ensemble and heads.q.k=10, or "
+                    f"{name}.kind=greedy."
+                )
+            has_variance = any(not isinstance(h, Ensemble) for h in self.heads.values())
+            if isinstance(rule, Ids) and rule.noise in ("return", "smoothed") and not has_variance:
+                raise IdrlError(
+                    f"{name}.noise={rule.noise} needs a head that learns the distribution of the "
+                    "return; add heads.z.kind=categorical, or set "
+                    f"{name}.noise=constant."
+                )
+
+
+def _positive(where: str, **values: float) -> None:
+    for name, value in values.items():
+        if value <= 0:
+            raise IdrlError(f"{where}.{name} is {value}; it must be positive.")

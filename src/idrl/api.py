@@ -1,0 +1,195 @@
+"""What `import idrl` offers: train, load, evaluate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from idrl.agents import Agent
+from idrl.config import RunConfig, assignments, read_config, resolve
+from idrl.devices import use_all_cores
+from idrl.envs import make_env
+from idrl.envs.base import Env
+from idrl.errors import IdrlError
+from idrl.policy import Policy
+from idrl.report.curves import learning_curve
+from idrl.runs import checkpoint
+from idrl.runs.folder import RunFolder, free_name
+from idrl.runs.records import Sink, TensorBoard, read_table
+from idrl.schema import build, to_dict
+from idrl.session import Display, make_program, restore_state, run_session
+from idrl.training.evaluation import Score
+
+DEFAULT_SEEDS = 8  # of the default run; a run of one's own has one seed unless told otherwise
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder, finished or not."""
+
+    path: Path
+    config: RunConfig
+
+    @property
+    def evaluations(self) -> list[dict[str, str]]:
+        return read_table(self.path / "evaluations.csv")
+
+    @property
+    def episodes(self) -> list[dict[str, str]]:
+        return read_table(self.path / "episodes.csv")
+
+    @property
+    def seeds(self) -> range:
+        return range(self.config.seed, self.config.seed + self.config.seeds)
+
+
+def train(
+    agent: str | None = None,
+    env: Any = None,
+    *,
+    steps: int | None = None,
+    seeds: int | None = None,
+    seed: int | None = None,
+    out: str | Path | None = None,
+    config: str | Path | Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | list[str] = (),  # type: ignore[assignment]
+    resume: str | Path | None = None,
+    tensorboard: bool = False,
+    display: Display | None = None,
+) -> Run:
+    """Train `agent` on `env` (a name, an environment object, or a factory) and return its run.
+
+    `settings` changes the config: a nested dictionary, or texts such as "heads.q.k=20". With
+    `resume` the run in that folder goes on where its newest checkpoint left it; a run on an
+    environment object needs that object again as `env`.
+    """
+    if resume is not None:
+        given = {"agent": agent, "steps": steps, "seeds": seeds, "seed": seed, "out": out,
+                 "config": config, "settings": settings or None}  # fmt: skip
+        extra = [name for name, value in given.items() if value is not None]
+        if extra:
+            raise IdrlError(
+                f"a resumed run keeps its own settings: leave {', '.join(extra)} away, "
+                "or start a new run."
+            )
+        return _resume(Path(resume), env, tensorboard, display)
+    file = read_config(config) if isinstance(config, (str, Path)) else dict(config or {})
+    flags: dict[str, Any] = {}
+    if steps is not None:
+        flags["training"] = {"steps": steps}
+    for name, value in (("seeds", seeds), ("seed", seed)):
+        if value is not None:
+            flags[name] = value
+    if agent is None and env is None and not file:
+        flags = {"seeds": DEFAULT_SEEDS} | flags
+    changes = [dict(settings)] if isinstance(settings, Mapping) else assignments(settings)
+    use_all_cores()
+    env_name = env if isinstance(env, str) or env is None else make_env(env).name
+    resolved = resolve(agent, env_name, file=file, changes=[*changes, flags])
+    world = make_env(resolved.env if isinstance(env, str) or env is None else env)
+    Agent(resolved.spec, world.obs_shape, world.num_actions)  # refuses what cannot be built
+    _check_sinks(tensorboard)
+    path = Path(out) if out else free_name(Path("runs"), f"{resolved.agent}-{resolved.env}")
+    about = {
+        "obs_shape": list(world.obs_shape),
+        "num_actions": world.num_actions,
+        "env_object": not (isinstance(env, str) or env is None),
+        "device": f"{jax.device_count()} × {jax.devices()[0].device_kind}",
+    }
+    folder = RunFolder.create(path, to_dict(resolved), about)
+    return _go(folder, resolved, world, tensorboard, display)
+
+
+def _resume(path: Path, env: Any, tensorboard: bool, display: Display | None) -> Run:
+    folder = RunFolder.open(path)
+    config = build(RunConfig, folder.read_config())
+    use_all_cores()
+    if env is None and folder.read_about().get("env_object"):
+        raise IdrlError(
+            f"{str(path)!r} was trained on an environment object; resume it from Python with "
+            "idrl.train(resume=…, env=that_object)."
+        )
+    _check_sinks(tensorboard)
+    return _go(folder, config, make_env(config.env if env is None else env), tensorboard, display)
+
+
+def _go(folder: RunFolder, config: RunConfig, env: Env, tensorboard: bool, display) -> Run:
+    sinks: list[Sink] = [TensorBoard(folder.path / "tensorboard")] if tensorboard else []
+    run_session(folder, config, env, sinks=sinks, display=display)
+    learning_curve([folder.path], folder.path / "curve.png")
+    return Run(folder.path, config)
+
+
+def _check_sinks(tensorboard: bool) -> None:
+    if tensorboard:
+        try:
+            import tensorboard as _  # noqa: F401
+        except ImportError:
+            raise IdrlError(
+                "--tensorboard needs the tensorboard package: pip install 'idrl[tensorboard]'."
+            ) from None
+
+
+def open_run(path: str | Path | Run) -> Run:
+    if isinstance(path, Run):
+        return path
+    folder = RunFolder.open(path)
+    return Run(folder.path, build(RunConfig, folder.read_config()))
+
+
+def load(path: str | Path | Run, seed: int | None = None, weights: str = "best") -> Policy:
+    """The agent that a run trained: of `seed` (default: the seed that scored best), with the
+    weights of its best evaluation, or its latest (`weights="latest"`)."""
+    if weights not in ("best", "latest"):
+        raise IdrlError(f"weights is {weights!r}; it must be 'best' or 'latest'.")
+    run = open_run(path)
+    place = _newest_checkpoint(run)
+    about = RunFolder.open(run.path).read_about()
+    agent = Agent(run.config.spec, tuple(about["obs_shape"]), int(about["num_actions"]))
+    count = run.config.seeds
+    scores = checkpoint.restore(place, jax.ShapeDtypeStruct((count,), np.float32), "best/score")
+    if seed is None:
+        index = int(np.argmax(scores))
+    elif seed in run.seeds:
+        index = seed - run.config.seed
+    else:
+        raise IdrlError(f"the run has seeds {run.seeds[0]} to {run.seeds[-1]}, not {seed}.")
+    example = jax.ShapeDtypeStruct((count, 1, *agent.obs_shape), np.float32)
+    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), count))
+    like = jax.eval_shape(jax.vmap(agent.init), keys, example)
+    evaluated = np.isfinite(scores[index])
+    source = "best/params/" if weights == "best" and evaluated else "agent/params/"
+    params = checkpoint.restore(place, like.params, source)
+    prior = checkpoint.restore(place, like.prior, "agent/prior/")
+    params, prior = jax.tree.map(lambda x: x[index], (params, prior))
+    return Policy(run.config, agent, params, prior, run.config.seed + index)
+
+
+def evaluate(
+    path: str | Path | Run, *, env: Any = None, episodes: int = 100, limit_steps: int = 108_000
+) -> Score:
+    """Best weights of every seed over whole episodes on its own task: a `Score` of `[S]` arrays."""
+    if episodes <= 0:
+        raise IdrlError(f"episodes is {episodes}; it must be positive.")
+    run = open_run(path)
+    _newest_checkpoint(run)
+    folder = RunFolder.open(run.path)
+    if env is None and folder.read_about().get("env_object"):
+        raise IdrlError("this run was trained on an environment object; pass it as env=….")
+    use_all_cores()
+    program = make_program(run.config, make_env(run.config.env if env is None else env))
+    state, _, _ = restore_state(program, folder, run.config.seed)
+    return jax.device_get(program.score_best(state, episodes, limit_steps))
+
+
+def _newest_checkpoint(run: Run) -> Path:
+    place, damaged = checkpoint.newest(run.path / "checkpoints")
+    if place is None:
+        why = " ".join(damaged) or "it has no checkpoint yet."
+        raise IdrlError(f"{str(run.path)!r} has no weights to load: {why}")
+    return place

@@ -1,0 +1,195 @@
+"""The command line: parse, call, print. Nothing heavy is imported before it is needed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from idrl import __version__
+from idrl.errors import IdrlError, TrainingDiverged, nearest
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse whose errors are one sentence, with the nearest option for an unknown one."""
+
+    def error(self, message: str) -> NoReturn:
+        raise IdrlError(f"{message}. See `{self.prog} --help`.")
+
+    def parse_known_args(self, args=None, namespace=None):
+        known, rest = super().parse_known_args(args, namespace)
+        wrong = [word for word in rest if word.startswith("-")] or rest
+        if wrong and self._subparsers is None:
+            word = wrong[0].split("=")[0]
+            if word.startswith("-"):
+                hint = nearest(word, self._option_string_actions)
+                raise IdrlError(f"unknown option {word!r} of `{self.prog}`; {hint}")
+            raise IdrlError(f"`{self.prog}` does not know what to do with {word!r}.")
+        return known, rest
+
+
+def _positive(text: str) -> int:
+    """A whole number; 10k, 1e6 and 2M are understood."""
+    scale = {"k": 10**3, "m": 10**6}.get(text[-1:].lower(), 1)
+    try:
+        value = float(text[:-1] if scale > 1 else text) * scale
+        if value != int(value):
+            raise ValueError
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return int(value)
+
+
+def parser() -> argparse.ArgumentParser:
+    top = _Parser(prog="idrl", description="Information-directed exploration in deep RL.")
+    top.add_argument("--version", action="version", version=f"idrl {__version__}")
+    commands = top.add_subparsers(dest="command", parser_class=_Parser, metavar="COMMAND")
+
+    c = commands.add_parser("train", help="train an agent on an environment")
+    c.add_argument("agent", nargs="?", help="see `idrl list agents` (default: c51-ids)")
+    c.add_argument("env", nargs="?", help="see `idrl list envs` (default: deep_sea/10)")
+    c.add_argument("--steps", type=_positive, help="steps of each seed")
+    c.add_argument("--seeds", type=_positive, help="how many seeds to train side by side")
+    c.add_argument("--seed", type=int, help="the first of them (default: 0)")
+    c.add_argument("--out", help="the run's folder (default: runs/AGENT-ENV-001, …)")
+    c.add_argument("--config", help="a TOML file of settings, such as a run's config.toml")
+    c.add_argument(
+        "--set", nargs="+", action="extend", default=[], metavar="NAME=VALUE", dest="settings",
+        help="change settings, for example --set heads.q.k=20 explore.lam=0.5",
+    )  # fmt: skip
+    c.add_argument("--resume", metavar="RUN", help="continue the run in this folder")
+    c.add_argument("--tensorboard", action="store_true", help="also write TensorBoard events")
+    c.set_defaults(call=_train)
+
+    c = commands.add_parser("evaluate", help="score the best weights of a run")
+    c.add_argument("run", help="a run folder")
+    c.add_argument("--episodes", type=_positive, default=100, help="per seed (default: 100)")
+    c.set_defaults(call=_evaluate)
+
+    c = commands.add_parser("explain", help="show why a trained agent acts as it does")
+    c.add_argument("run", help="a run folder")
+    c.add_argument("--seed", type=int, help="which seed's agent (default: the best)")
+    c.add_argument("--step", type=int, default=0, help="which step of an episode (default: 0)")
+    c.add_argument("--png", help="where the picture goes (default: RUN/explain.png)")
+    c.set_defaults(call=_explain)
+
+    c = commands.add_parser("list", help="what there is, with a line on each")
+    c.add_argument("what", nargs="?", choices=("agents", "envs", "rules"))
+    c.set_defaults(call=_list)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status is 0, or 2 for bad input, 1 for a run that went wrong."""
+    from rich.console import Console
+
+    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+    try:
+        top = parser()
+        options = top.parse_args(arguments)
+        if options.command is None:
+            top.print_help()
+            return 0
+        return options.call(options, Console(highlight=False))
+    except IdrlError as error:
+        errors.print(f"idrl: {error}", markup=False)
+        return 2
+    except TrainingDiverged as error:
+        errors.print(f"idrl: {error}", markup=False)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 141
+
+
+def _train(options, console) -> int:
+    from idrl import api
+    from idrl.display import LiveDisplay, summary
+    from idrl.session import Interrupted
+
+    with LiveDisplay(console) as display:
+        try:
+            run = api.train(
+                options.agent, options.env, steps=options.steps, seeds=options.seeds,
+                seed=options.seed, out=options.out, config=options.config,
+                settings=options.settings, resume=options.resume,
+                tensorboard=options.tensorboard, display=display,
+            )  # fmt: skip
+        except Interrupted as stop:
+            console.print(f"{stop} Continue with: idrl train --resume {stop.path}", markup=False)
+            return 130
+    console.print(summary(run))
+    console.print(f"The run is in {run.path}", markup=False)
+    return 0
+
+
+def _evaluate(options, console) -> int:
+    from rich.table import Table
+
+    from idrl import api
+    from idrl.report.statistics import plus_minus
+
+    run = api.open_run(options.run)
+    score = api.evaluate(run, episodes=options.episodes)
+    table = Table(
+        title=f"{run.config.agent} on {run.config.env}, best weights", title_justify="left"
+    )
+    for name in ("seed", "return (mean ± 95%)", "episodes", "length"):
+        table.add_column(name, justify="right")
+    for i, seed in enumerate(run.seeds):
+        n = int(score.episodes[i])
+        half = 1.96 * score.return_std[i] / max(n - 1, 1) ** 0.5
+        table.add_row(
+            str(seed),
+            f"{score.return_mean[i]:.4g} ± {half:.2g}",
+            str(n),
+            f"{score.length_mean[i]:.4g}",
+        )
+    table.add_section()
+    table.add_row("seeds", plus_minus(score.return_mean), "", "")
+    console.print(table)
+    return 0
+
+
+def _explain(options, console) -> int:
+    from rich.table import Table
+
+    from idrl import explaining
+    from idrl.report.decisions import SYMBOLS, decision_figure, decision_rows
+
+    moment = explaining.moment(options.run, seed=options.seed, step=options.step)
+    table = Table(title=moment.title, title_justify="left")
+    for name in ("", "action", *SYMBOLS):
+        table.add_column(name, justify="right")
+    for row in decision_rows(moment.decision):
+        table.add_row(*row)
+    console.print(table)
+    target = Path(options.png) if options.png else Path(options.run) / "explain.png"
+    if not target.parent.is_dir():
+        raise IdrlError(f"there is no folder {str(target.parent)!r} for the picture.")
+    decision_figure(moment.decision, target, moment.title)
+    console.print(f"The picture is in {target}", markup=False)
+    return 0
+
+
+def _list(options, console) -> int:
+    from rich.table import Table
+
+    from idrl import listing
+
+    for title, entries in listing.everything(options.what).items():
+        table = Table(title=title, title_justify="left", show_header=False, box=None)
+        for name, line in entries.items():
+            table.add_row(f"  {name}", line)
+        console.print(table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

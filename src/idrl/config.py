@@ -1,0 +1,92 @@
+"""A run's whole configuration: declaration, then preset, then file, then command line."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from idrl.agents import AgentSpec, declared
+from idrl.agents.choosing import Rule
+from idrl.agents.spec import Adam, Learning, RmsProp
+from idrl.errors import IdrlError
+from idrl.networks.heads import Head
+from idrl.networks.trunks import Trunk
+from idrl.presets import preset
+from idrl.schema import build, merge, parse_assignment, to_dict
+from idrl.training.spec import Evaluation, Training
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything that decides what a run computes."""
+
+    agent: str
+    env: str
+    trunk: Trunk
+    heads: dict[str, Head]
+    explore: Rule
+    evaluate: Rule
+    optimiser: Adam | RmsProp
+    learning: Learning = field(default_factory=Learning)
+    training: Training = field(default_factory=Training)
+    evaluation: Evaluation = field(default_factory=Evaluation)
+    seed: int = 0
+    seeds: int = 1
+
+    def check(self, where: str = "") -> None:
+        if self.seeds <= 0:
+            raise IdrlError(f"seeds is {self.seeds}; a run has at least one seed.")
+        if not 0 <= self.seed <= 2**31 - 1 - self.seeds:
+            raise IdrlError(f"seed is {self.seed}; it is a whole number from 0 to 2147483647.")
+        self.spec.check()
+
+    @property
+    def spec(self) -> AgentSpec:
+        return AgentSpec(
+            self.trunk, self.heads, self.explore, self.evaluate, self.optimiser, self.learning
+        )
+
+
+def resolve(
+    agent: str | None,
+    env: str | None,
+    *,
+    file: dict[str, Any] | None = None,
+    changes: Iterable[dict[str, Any]] = (),
+    default_agent: str = "c51-ids",
+    default_env: str = "deep_sea/10",
+) -> RunConfig:
+    """The config of a run; later sources win, and every name is checked."""
+    file = file or {}
+    for name, given in (("agent", agent), ("env", env)):
+        if given is not None and file.get(name, given) != given:
+            raise IdrlError(
+                f"the config file is for {name} {file[name]!r}, not {given!r}; leave one out."
+            )
+    agent = str(file.get("agent", agent or default_agent))
+    env = str(file.get("env", env or default_env))
+    data = to_dict(declared(agent)) | {"agent": agent, "env": env}
+    data = merge(data, preset(data, env))
+    for change in (file, *changes):
+        data = merge(data, change)
+    return build(RunConfig, data)
+
+
+def assignments(texts: Iterable[str]) -> list[dict[str, Any]]:
+    return [parse_assignment(text) for text in texts]
+
+
+def read_config(path: str | Path) -> dict[str, Any]:
+    """The settings in a TOML file."""
+    path = Path(path)
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise IdrlError(f"there is no config file {str(path)!r}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise IdrlError(f"the config file {str(path)!r} cannot be read: {error}.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise IdrlError(f"the config file {str(path)!r} is not valid TOML: {error}.") from None

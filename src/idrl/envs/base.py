@@ -1,0 +1,42 @@
+"""The one protocol that compiled training knows: pure functions over a state.
+
+An environment never resets itself: training does, because only there it is known what the last
+observation of an episode is still needed for.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import jax
+
+
+class Step(NamedTuple):
+    """What one action led to. `info` holds scalars that are recorded when the episode ends."""
+
+    obs: jax.Array
+    reward: jax.Array
+    terminated: jax.Array
+    truncated: jax.Array
+    info: dict[str, jax.Array] = {}
+
+
+@runtime_checkable
+class Env(Protocol):
+    """An environment with discrete actions.
+
+    `task(key)` draws what differs between seeds and stays the same within one (an action mapping,
+    physical constants): training and evaluation of a seed share it.
+    """
+
+    name: str
+    num_actions: int
+    obs_shape: tuple[int, ...]
+
+    def task(self, key: jax.Array) -> Any: ...
+
+    def reset(self, task: Any, key: jax.Array) -> tuple[Any, jax.Array]: ...
+
+    def step(
+        self, task: Any, state: Any, action: jax.Array, key: jax.Array
+    ) -> tuple[Any, Step]: ...

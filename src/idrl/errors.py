@@ -1,0 +1,27 @@
+"""Errors meant for people: one sentence on what is wrong and what would be right."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class IdrlError(ValueError):
+    """Bad input. The command line prints its sentence and exits with status 2."""
+
+
+class TrainingDiverged(RuntimeError):
+    """A loss stopped being a number. The last checkpoint is intact."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?` where some known name is close, else the list of known names."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"known: {', '.join(names)}." if names else "there is none."
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> IdrlError:
+    return IdrlError(f"unknown {what} {name!r}; {nearest(name, known)}")

@@ -1,0 +1,42 @@
+"""A moment in an episode of a trained agent, to be looked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from idrl import api
+from idrl.envs import make_env
+from idrl.errors import IdrlError
+from idrl.ids import Decision
+from idrl.training.seeding import seed_key, stream, task_of
+
+
+class Moment(NamedTuple):
+    obs: np.ndarray
+    decision: Decision
+    title: str
+
+
+def moment(run_path: str | Path, *, seed: int | None = None, step: int = 0) -> Moment:
+    """The decision at `step` of one episode that the run's agent plays by its evaluation rule."""
+    run = api.open_run(run_path)
+    if step < 0:
+        raise IdrlError(f"step is {step}; an episode's first step is 0.")
+    policy = api.load(run, seed)
+    env = make_env(run.config.env)
+    key = seed_key(policy.seed)
+    task = task_of(env, key)
+    state, obs = env.reset(task, stream(key, "score"))
+    advance = jax.jit(env.step)
+    for t in range(step):
+        action = policy.predict(obs)
+        state, seen = advance(task, state, action, stream(key, "score", t + 1))
+        obs = seen.obs
+        if bool(seen.terminated) or bool(seen.truncated):
+            raise IdrlError(f"the episode ended after {t + 1} steps; --step must be below that.")
+    title = f"{run.config.agent} on {run.config.env}, seed {policy.seed}, step {step}"
+    return Moment(np.asarray(obs), policy.explain(obs), title)

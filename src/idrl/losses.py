@@ -1,0 +1,73 @@
+"""Losses for one transition, pure; the caller vmaps them over batch and heads.
+
+Names follow DeepMind's convention: `_tm1` is before the step, `_t` after it; `discount_t` is γ,
+and 0 where the episode terminated. A truncated transition keeps its γ: only termination cuts.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+
+def huber(error: jax.Array, delta: float = 1.0) -> jax.Array:
+    """½x² within ±δ, linear beyond."""
+    size = jnp.abs(error)
+    quadratic = jnp.minimum(size, delta)
+    return 0.5 * quadratic**2 + delta * (size - quadratic)
+
+
+def squared(error: jax.Array) -> jax.Array:
+    """x², without the ½ (the authors' C51-IDS code)."""
+    return error**2
+
+
+def q_learning_error(q_tm1, a_tm1, r_t, discount_t, q_t, selector_t):
+    """TD error of one Q-function, `[A]` values: the action by `selector_t`, its value by `q_t`.
+
+    With the online values as the selector this is Double DQN, with `q_t` itself plain DQN.
+    """
+    target = r_t + discount_t * q_t[selector_t.argmax()]
+    return jax.lax.stop_gradient(target) - q_tm1[a_tm1]
+
+
+def categorical_loss(atoms, logits_tm1, a_tm1, r_t, discount_t, logits_t):
+    """Cross-entropy to the projected target distribution (C51): `[A, N]` logits on `[N]` atoms.
+
+    The next action is greedy by the target distribution's own mean.
+    """
+    probs_t = jax.nn.softmax(logits_t)
+    best = (probs_t @ atoms).argmax()
+    target = project(atoms, r_t + discount_t * atoms, probs_t[best])
+    return -(jax.lax.stop_gradient(target) * jax.nn.log_softmax(logits_tm1[a_tm1])).sum()
+
+
+def project(atoms, values, probs):
+    """Distribution `probs` on `values` `[M]`, moved onto the equidistant `atoms` `[N]`.
+
+    Each value shares its mass between its two neighbours by a triangular kernel, so all mass stays
+    also where a value falls exactly on an atom.
+    """
+    spacing = atoms[1] - atoms[0]
+    values = jnp.clip(values, atoms[0], atoms[-1])
+    distance = jnp.abs(values[None, :] - atoms[:, None]) / spacing
+    return jnp.clip(1 - distance, 0, 1) @ probs
+
+
+def quantile_loss(quantiles_tm1, a_tm1, r_t, discount_t, quantiles_t, kappa: float = 1.0):
+    """Quantile-Huber loss (QR-DQN) of `[A, N]` quantiles: mean over targets, sum over predictions.
+
+    τ belongs to the predicted quantile. The next action is greedy by the target's own mean.
+    """
+    best = quantiles_t.mean(-1).argmax()
+    target = jax.lax.stop_gradient(r_t + discount_t * quantiles_t[best])
+    predicted = quantiles_tm1[a_tm1]
+    taus = midpoints(predicted.shape[-1])
+    error = target[None, :] - predicted[:, None]  # [predicted, target]
+    weight = jnp.abs(taus[:, None] - (error < 0))
+    return (weight * huber(error, kappa) / kappa).mean(1).sum()
+
+
+def midpoints(n: int) -> jax.Array:
+    """The τ̂ of n quantiles: (2i+1)/2n."""
+    return (jnp.arange(n) + 0.5) / n

@@ -1,0 +1,1 @@
+"""Trunks (observation → features) and heads (features → values, with their losses)."""

@@ -1,0 +1,1 @@
+"""Figures and tables. They read run folders, never live training."""

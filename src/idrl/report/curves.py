@@ -1,0 +1,55 @@
+"""Learning curves from run folders."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from idrl.report.statistics import interval
+from idrl.report.style import colour, figure
+from idrl.runs.records import numbers, read_table
+
+
+def learning_curve(runs: Sequence[Path], target: Path, title: str = "") -> None:
+    """Evaluation (solid) and acting (dashed) returns over steps; bands are 95% intervals."""
+    fig, axis = figure()
+    env = ""
+    for path in runs:
+        config = tomllib.loads((path / "config.toml").read_text(encoding="utf-8"))
+        agent, env = config["agent"], config["env"]
+        tint, seeds = colour(agent), config["seeds"]
+        word = "seed" if seeds == 1 else "seeds"
+        steps, mean, half = _over_seeds(read_table(path / "evaluations.csv"), "return_mean")
+        axis.plot(steps, mean, color=tint, label=f"{agent}, evaluated ({seeds} {word})")
+        axis.fill_between(steps, mean - half, mean + half, color=tint, alpha=0.2, lw=0)
+        steps, mean = _acting(read_table(path / "episodes.csv"))
+        axis.plot(steps, mean, color=tint, ls="--", lw=1, alpha=0.8, label=f"{agent}, acting")
+    axis.set(xlabel="steps of each seed", ylabel="return of an episode", title=title or env)
+    axis.legend(frameon=False, fontsize="small")
+    fig.savefig(target, dpi=120)
+
+
+def _over_seeds(rows, column: str):
+    """Mean and half interval over seeds, by steps."""
+    steps = np.array([int(row["steps"]) for row in rows])
+    values = np.array(numbers(rows, column))
+    ticks = np.unique(steps)
+    groups = [values[(steps == tick) & np.isfinite(values)] for tick in ticks]
+    mean = np.array([g.mean() if g.size else np.nan for g in groups])
+    half = np.nan_to_num(np.array([interval(g) for g in groups]))
+    return ticks, mean, half
+
+
+def _acting(rows, bins: int = 50):
+    """Mean return of the acting policy's episodes, in stretches of steps."""
+    if not rows:
+        return np.array([]), np.array([])
+    steps = np.array([int(row["steps"]) for row in rows])
+    values = np.array(numbers(rows, "return"))
+    edges = np.linspace(0, steps.max(), bins + 1)
+    where = np.clip(np.digitize(steps, edges, right=True) - 1, 0, bins - 1)
+    full = np.unique(where)
+    return edges[full + 1], np.array([values[where == b].mean() for b in full])

@@ -1,0 +1,24 @@
+"""Small statistics over seeds."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import stats
+
+
+def interval(values, confidence: float = 0.95) -> float:
+    """Half the width of Student's interval of the mean; NaN for fewer than two values."""
+    values = np.asarray(values, float)
+    n = values.size
+    if n < 2:
+        return float("nan")
+    return float(stats.t.ppf(0.5 + confidence / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
+
+
+def plus_minus(values) -> str:
+    values = np.asarray(values, float)
+    values = values[np.isfinite(values)]
+    if values.size == 0:
+        return "–"
+    half = interval(values)
+    return f"{values.mean():.3g}" + ("" if np.isnan(half) else f" ± {half:.2g}")

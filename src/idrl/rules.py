@@ -1,0 +1,75 @@
+"""The other exploration rules, in the shape of `ids`: `[..., K, A]` heads in, a `Decision` out.
+
+Each says with `ids` what its action may cost and teach, so that agents can be compared state by
+state; under `jit` whatever is not used is never computed.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from idrl import ids
+from idrl.ids import Decision
+
+
+def greedy(q_heads: jax.Array, **described) -> Decision:
+    """The action with the largest mean over the heads."""
+    return _choose(q_heads, _finite(q_heads.mean(-2)), **described)
+
+
+def ucb(q_heads: jax.Array, *, lam: float = 0.1, **described) -> Decision:
+    """The action with the largest mean plus λ standard deviations (Chen et al. 2017)."""
+    mu, sigma2 = ids.moments(q_heads)
+    return _choose(q_heads, _finite(mu + lam * jnp.sqrt(sigma2)), lam=lam, **described)
+
+
+def thompson(q_heads: jax.Array, head: jax.Array, **described) -> Decision:
+    """The greedy action of one head; `head` `[...]` is the one drawn for the episode."""
+    one = jnp.take_along_axis(q_heads, head[..., None, None], -2)[..., 0, :]
+    return _choose(q_heads, _finite(one), **described)
+
+
+def vote(q_heads: jax.Array, **described) -> Decision:
+    """The action most heads are greedy on; ties go to the larger mean, then the lower index."""
+    votes = jax.nn.one_hot(_finite(q_heads).argmax(-1), q_heads.shape[-1]).sum(-2)
+    mu = _finite(q_heads.mean(-2))
+    # A bounded, strictly increasing function of the rank breaks ties without touching the count.
+    rank = (mu[..., :, None] > mu[..., None, :]).sum(-1) / (mu.shape[-1] + 1)
+    return _choose(q_heads, votes + rank, **described)
+
+
+def epsilon_greedy(
+    q_heads: jax.Array, key: jax.Array, epsilon: float | jax.Array, *, mask=None, **described
+) -> Decision:
+    """Greedy on the mean of the heads, but with probability ε an action at random."""
+    decision = greedy(q_heads, mask=mask, **described)
+    shape, actions = decision.action.shape, q_heads.shape[-1]
+    coin_key, pick_key = jax.random.split(key)
+    allowed = (
+        jnp.ones((*shape, actions)) if mask is None else jnp.broadcast_to(mask, (*shape, actions))
+    )
+    uniform = allowed / allowed.sum(-1, keepdims=True)
+    if mask is None:
+        random_action = jax.random.randint(pick_key, shape, 0, actions)
+    else:
+        random_action = jax.random.categorical(pick_key, jnp.log(uniform))
+    coin = jax.random.uniform(coin_key, shape) < epsilon
+    action = jnp.where(coin, random_action, decision.action).astype(jnp.int32)
+    probs = (1 - epsilon) * decision.probs + epsilon * uniform
+    return decision._replace(action=action, probs=probs)
+
+
+def _finite(values):
+    """-inf for NaN and infinities: a number gone wrong must not win."""
+    return jnp.where(jnp.isfinite(values), values, -jnp.inf)
+
+
+def _choose(q_heads, score, *, mask=None, **described) -> Decision:
+    """A `Decision` whose action maximises `score`, described in the terms of `ids`."""
+    if mask is not None:
+        score = jnp.where(mask, score, -jnp.inf)
+    action = score.argmax(-1).astype(jnp.int32)
+    probs = jax.nn.one_hot(action, score.shape[-1], dtype=q_heads.dtype)
+    said = ids.decide(q_heads, mask=mask, **described)
+    return said._replace(action=action, probs=probs)

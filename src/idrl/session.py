@@ -1,0 +1,202 @@
+"""One training run on the disk: feeds the loop's progress to records, checkpoints and display."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+
+from idrl.agents import Agent
+from idrl.config import RunConfig
+from idrl.envs.base import Env
+from idrl.errors import TrainingDiverged
+from idrl.runs import checkpoint
+from idrl.runs.folder import RunFolder
+from idrl.runs.records import Sink
+from idrl.training.compiled import Program
+from idrl.training.loop import Progress, train
+
+CHECKPOINT_SECONDS = 300
+
+
+class Display(Protocol):
+    """What shows a run while it goes."""
+
+    def update(self, progress: Progress, config: RunConfig) -> None: ...
+
+
+class Interrupted(Exception):
+    """Ctrl-C or SIGTERM; the run is safe and can be resumed."""
+
+    def __init__(self, path: Path, steps: int):
+        super().__init__(f"Stopped at step {steps:,}; its checkpoint is saved.")
+        self.path = path
+
+
+def make_program(config: RunConfig, env: Env) -> Program:
+    agent = Agent(config.spec, env.obs_shape, env.num_actions)
+    return Program(agent, env, config.training, config.evaluation, config.seeds)
+
+
+def restore_state(program: Program, folder: RunFolder, seed: int) -> tuple[Any, dict, list[str]]:
+    """The newest intact checkpoint's state and meta, or None, and what was passed over."""
+    place, damaged = checkpoint.newest(folder.checkpoints)
+    if place is None:
+        return None, {}, damaged
+    like = jax.eval_shape(program.start, program.seed_keys(seed))[0]
+    state = program.place(checkpoint.restore(place, like))
+    return state, checkpoint.read_meta(place), damaged
+
+
+def run_session(
+    folder: RunFolder,
+    config: RunConfig,
+    env: Env,
+    *,
+    sinks: list[Sink],
+    display: Display | None = None,
+) -> None:
+    """Train from the newest checkpoint, or from the beginning, to the end."""
+    folder.lock()
+    try:
+        with _signals() as stop:
+            _train(folder, config, env, sinks, display, stop)
+    finally:
+        for sink in sinks:
+            sink.close()
+        folder.unlock()
+
+
+def _train(folder, config, env, sinks, display, stop: threading.Event) -> None:
+    program = make_program(config, env)
+    keys = program.seed_keys(config.seed)
+    state, meta, _ = restore_state(program, folder, config.seed)
+    sizes = meta.get("sizes", {})
+    for name, table in folder.tables.items():
+        table.cut(sizes.get(name, 0))
+    recorder = _Recorder(folder, config, sinks, meta.get("episodes", [0] * config.seeds))
+    saved = clock = time.monotonic()
+    for progress in train(program, state, meta.get("iteration", 0), keys):
+        now = time.monotonic()
+        recorder.record(progress, now - clock)
+        clock = now
+        if display is not None:
+            display.update(progress, config)
+        due = progress.score is not None or now - saved > CHECKPOINT_SECONDS
+        if due or stop.is_set():
+            meta = {
+                "iteration": progress.iteration,
+                "sizes": {name: table.size() for name, table in folder.tables.items()},
+                "episodes": recorder.episodes,
+            }
+            checkpoint.save(folder.checkpoints, progress.steps, progress.state, meta)
+            saved = now
+        if stop.is_set():
+            raise Interrupted(folder.path, progress.steps)
+
+
+class _Recorder:
+    """Writes what a block brought; keeps nothing that a checkpoint would not hold."""
+
+    def __init__(self, folder: RunFolder, config: RunConfig, sinks: list[Sink], episodes):
+        self.tables, self.config, self.sinks = folder.tables, config, sinks
+        self.episodes: list[int] = list(episodes)
+        self.seconds = 0.0  # since the last row of timings
+
+    def record(self, progress: Progress, seconds: float) -> None:
+        _check_numbers(progress, self.config)
+        self.tables["episodes"].append(self._episode_rows(progress))
+        if progress.log:
+            self._metrics(progress)
+        if progress.score is not None:
+            self._evaluations(progress)
+        self.seconds += seconds
+        if progress.log:
+            row = {"steps": progress.steps, "seconds": round(self.seconds, 3)}
+            self.tables["timings"].append([row])
+            self.seconds = 0.0
+
+    def _episode_rows(self, progress: Progress) -> Iterator[dict[str, Any]]:
+        done = progress.episodes
+        for i, index in enumerate(done.seed.tolist()):
+            self.episodes[index] += 1
+            yield {
+                "seed": self.config.seed + index,
+                "episode": self.episodes[index],
+                "steps": int(done.steps[i]),
+                "return": float(done.returns[i]),
+                "length": int(done.lengths[i]),
+                **{name: float(values[i]) for name, values in done.info.items()},
+            }
+
+    def _metrics(self, progress: Progress) -> None:
+        rows = []
+        for index in range(self.config.seeds):
+            mine = progress.episodes.returns[progress.episodes.seed == index]
+            mean = float(mine.mean()) if mine.size else float("nan")
+            assert progress.metrics is not None
+            values = {name: float(v[index]) for name, v in progress.metrics.items()}
+            rows.append(self._row(index, progress.steps, {"episode_return": mean, **values}))
+        self.tables["metrics"].append(rows)
+
+    def _evaluations(self, progress: Progress) -> None:
+        score, best = progress.score, np.asarray(progress.state.best.score)
+        assert score is not None
+        rows = []
+        for index in range(self.config.seeds):
+            values = {
+                "episodes": int(score.episodes[index]),
+                "return_mean": float(score.return_mean[index]),
+                "best": float(best[index]),
+                "return_std": float(score.return_std[index]),
+                "length_mean": float(score.length_mean[index]),
+                **{name: float(v[index]) for name, v in score.info.items()},
+            }
+            rows.append(self._row(index, progress.steps, values, "evaluation/"))
+        self.tables["evaluations"].append(rows)
+
+    def _row(self, index: int, steps: int, values: dict[str, Any], tag: str = "train/"):
+        seed = self.config.seed + index
+        for sink in self.sinks:
+            sink.scalars(seed, steps, {tag + name: float(v) for name, v in values.items()})
+        return {"seed": seed, "steps": steps, **values}
+
+
+def _check_numbers(progress: Progress, config: RunConfig) -> None:
+    for name, values in (progress.metrics or {}).items():
+        if name.startswith("loss") or name == "grad_norm":
+            wrong = np.flatnonzero(~np.isfinite(values))
+            if wrong.size:
+                raise TrainingDiverged(
+                    f"{name} of seed {config.seed + int(wrong[0])} is not a finite number at step "
+                    f"{progress.steps:,}; the last checkpoint is from before. A smaller "
+                    "optimiser.lr often helps."
+                )
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[threading.Event]:
+    """Ctrl-C and SIGTERM set the event; a second Ctrl-C interrupts at once."""
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def handle(number, frame):
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    old = {s: signal.signal(s, handle) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)

@@ -1,0 +1,1 @@
+"""Training loops. They know agents, the replay and the environment protocol, not the disk."""

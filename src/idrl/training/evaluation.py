@@ -1,0 +1,100 @@
+"""Evaluation: the frozen agent plays its own environments from fresh episodes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from idrl.agents import Agent
+from idrl.envs.base import Env
+from idrl.training.rollout import Worlds, advance, begin
+
+
+class Score(NamedTuple):
+    """Over completed episodes; the unfinished tail is dropped. NaN where none was completed."""
+
+    return_mean: jax.Array
+    return_std: jax.Array
+    episodes: jax.Array
+    length_mean: jax.Array
+    info: dict[str, jax.Array]  # means of what the environment reports at the end of episodes
+
+
+def _act(agent: Agent, env: Env, params, prior, task, key):
+    """One vector step by the agent's evaluation rule, as a function of worlds and time."""
+
+    def act(worlds: Worlds, t):
+        act_key, env_key = jax.random.split(jax.random.fold_in(key, t))
+        decision, memory = agent.choose(
+            agent.spec.evaluate, params, prior, worlds.obs, worlds.first, worlds.memory,
+            act_key, t,
+        )  # fmt: skip
+        return advance(env, task, worlds, decision.action, memory, env_key)
+
+    return act
+
+
+def play(
+    agent: Agent, env: Env, params: Any, prior: Any, task: Any, key: jax.Array, steps: int,
+    envs: int,
+) -> Score:  # fmt: skip
+    """The paper's window: `steps` actions in `envs` environments; whatever ends inside counts."""
+    begin_key, loop_key = jax.random.split(key)
+    act = _act(agent, env, params, prior, task, loop_key)
+    worlds = begin(env, task, begin_key, envs)
+    _, seen = jax.lax.scan(act, worlds, jnp.arange(math.ceil(steps / envs)))
+    return _score(seen.ended, seen.episode_return, seen.episode_length, seen.info)
+
+
+def play_episodes(
+    agent: Agent, env: Env, params: Any, prior: Any, task: Any, key: jax.Array, episodes: int,
+    limit_steps: int,
+) -> Score:  # fmt: skip
+    """The first episode of each of `episodes` environments: short ones weigh no more than long.
+
+    An episode longer than `limit_steps` is left out.
+    """
+    begin_key, loop_key = jax.random.split(key)
+    act = _act(agent, env, params, prior, task, loop_key)
+
+    def unfinished(carry):
+        t, _, done, _ = carry
+        return (t < limit_steps) & ~done.all()
+
+    def one(carry):
+        t, worlds, done, kept = carry
+        worlds, seen = act(worlds, t)
+        new = seen.ended & ~done
+        kept = jax.tree.map(lambda now, old: jnp.where(new, now, old), _ends(seen), kept)
+        return t + 1, worlds, done | new, kept
+
+    worlds = begin(env, task, begin_key, episodes)
+    shapes = jax.eval_shape(lambda w: _ends(act(w, 0)[1]), worlds)
+    kept = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    done = jnp.zeros(episodes, bool)
+    _, _, done, kept = jax.lax.while_loop(unfinished, one, (jnp.int32(0), worlds, done, kept))
+    return _score(done, *kept)
+
+
+def _ends(seen):
+    return seen.episode_return, seen.episode_length, seen.info
+
+
+def _score(ended, returns, lengths, info) -> Score:
+    count = ended.sum()
+
+    def mean(values):
+        total = jnp.where(ended, values, 0.0).sum()
+        return jnp.where(count > 0, total / jnp.maximum(count, 1), jnp.nan)
+
+    average = mean(returns)
+    return Score(
+        average,
+        jnp.sqrt(mean((returns - average) ** 2)),
+        count.astype(jnp.int32),
+        mean(lengths),
+        {name: mean(values) for name, values in info.items()},
+    )

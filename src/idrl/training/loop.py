@@ -1,0 +1,82 @@
+"""Drives the compiled programs block by block, as a generator: what to do with what happened
+(records, display, checkpoints) is the business of whoever iterates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from idrl.training.compiled import Program, TrainState
+from idrl.training.spec import due
+
+
+class Finished(NamedTuple):
+    """Completed episodes, one entry each, in the order of their ends."""
+
+    seed: np.ndarray  # index of the seed within the run
+    steps: np.ndarray  # agent steps of that seed when it ended
+    returns: np.ndarray
+    lengths: np.ndarray
+    info: dict[str, np.ndarray]
+
+
+class Progress(NamedTuple):
+    """What one block brought. `state` is current until the generator is resumed."""
+
+    state: TrainState
+    iteration: int
+    steps: int  # agent steps of each seed so far
+    episodes: Finished
+    metrics: dict[str, np.ndarray] | None  # [S] each
+    log: bool  # a row of metrics is due
+    score: Any | None  # the Score of an evaluation, [S] each
+    better: np.ndarray | None  # [S] which seeds set a new best
+
+
+def train(program: Program, state: TrainState | None, iteration: int, keys) -> Iterator[Progress]:
+    """From `state` at `iteration`, or from the beginning; ends with the last block."""
+    c = program.cadence
+    envs = program.envs
+    if state is None:
+        state, episodes = program.start(keys)
+        yield Progress(
+            state, 0, c.warmup_steps, _finished(episodes, 0, envs), None, False, None, None
+        )
+    total = c.blocks * c.block
+    while iteration < total:
+        before, iteration = iteration, iteration + c.block
+        first_vector_step = c.warmup_vector_steps + before * c.vector_steps
+        state, (episodes, metrics) = program.block(state, np.int32(before))
+        if c.block < c.target_every and due(before, iteration, c.target_every):
+            state = program.copy_target(state)
+        score = better = None
+        last = iteration >= total
+        steps_before, steps = c.steps_at(before), c.steps_at(iteration)
+        if last or due(steps_before, steps, c.eval_every_steps):
+            number = np.int32(steps // c.eval_every_steps + (steps % c.eval_every_steps > 0))
+            state, (score, better) = program.evaluate(state, number)
+            score, better = jax.device_get((score, better))
+        yield Progress(
+            state,
+            iteration,
+            steps,
+            _finished(episodes, first_vector_step, envs),
+            jax.device_get(metrics),
+            last or due(steps_before, steps, c.log_every_steps),
+            score,
+            better,
+        )
+
+
+def _finished(episodes, first_vector_step: int, envs: int) -> Finished:
+    """The ends of episodes out of `[steps, S, E]` arrays."""
+    episodes = jax.device_get(episodes)
+    step, seed, env = np.nonzero(episodes.ended)
+    steps = (first_vector_step + step + 1) * envs
+    info = {name: values[step, seed, env] for name, values in episodes.info.items()}
+    return Finished(
+        seed, steps, episodes.returns[step, seed, env], episodes.lengths[step, seed, env], info
+    )

@@ -1,0 +1,27 @@
+"""Every random number of a seed comes from one key, folded with what it is for and a counter.
+
+So a seed draws the same numbers alone or among others, before or after a resume.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+
+from idrl.envs.base import Env
+
+_STREAMS = {"init": 0, "act": 1, "learn": 2, "evaluate": 3, "score": 4, "task": 5}
+
+
+def seed_key(seed: int | jax.Array) -> jax.Array:
+    return jax.random.fold_in(jax.random.key(0), seed)
+
+
+def stream(key: jax.Array, name: str, number: int | jax.Array = 0) -> jax.Array:
+    return jax.random.fold_in(jax.random.fold_in(key, _STREAMS[name]), number)
+
+
+def task_of(env: Env, key: jax.Array) -> Any:
+    """What the seed with this key plays: the same in training, evaluation and explanation."""
+    return env.task(stream(key, "task"))

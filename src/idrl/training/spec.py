@@ -1,0 +1,113 @@
+"""How long to train, how to evaluate, and the cadence that follows from it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from idrl.agents.spec import Learning
+from idrl.errors import IdrlError
+
+
+@dataclass(frozen=True)
+class Training:
+    """One step is one action in one environment, of each seed."""
+
+    steps: int = 50_000_000  # 200M frames
+    envs: int = 1  # environments of each seed
+    log_every_steps: int = 50_000
+
+    def check(self, where: str) -> None:
+        for name in ("steps", "envs", "log_every_steps"):
+            if getattr(self, name) <= 0:
+                raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it must be positive.")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The best-agent protocol: every so many steps, the score over so many steps; keep the best."""
+
+    every_steps: int = 250_000  # Table 2
+    steps: int = 125_000  # Table 2
+    envs: int = 1
+
+    def check(self, where: str) -> None:
+        for name in ("every_steps", "steps", "envs"):
+            if getattr(self, name) <= 0:
+                raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it must be positive.")
+
+
+@dataclass(frozen=True)
+class Cadence:
+    """The static shape of training: what the compiled programs repeat.
+
+    An iteration is the shortest stretch with whole vector steps and whole updates. A block is what
+    one call of the compiled program does. Whatever is due happens at the first block boundary at
+    or past its count, and the next is counted from the count, not from the boundary: no drift.
+    """
+
+    vector_steps: int  # per iteration
+    updates: int  # per iteration
+    steps: int  # agent steps per iteration
+    warmup_vector_steps: int  # random actions before the first iteration
+    target_every: int  # iterations between copies to the target
+    block: int  # iterations per block
+    blocks: int  # in the whole run
+    eval_every_steps: int
+    log_every_steps: int
+
+    def steps_at(self, iteration: int) -> int:
+        """Agent steps of each seed after so many iterations."""
+        return self.warmup_steps + iteration * self.steps
+
+    @property
+    def warmup_steps(self) -> int:
+        return self.warmup_vector_steps * (self.steps // self.vector_steps)
+
+
+def cadence(
+    training: Training, evaluation: Evaluation, learning: Learning, largest_block: int
+) -> Cadence:
+    """`largest_block`: how many iterations are about a second's work."""
+    envs, every = training.envs, learning.update_every_steps
+    steps = math.lcm(envs, every)
+    # At least two rows: the newest has no successor yet.
+    warmup = max(math.ceil(learning.learning_starts_steps / envs), 2)
+    total = max(1, math.ceil((training.steps - warmup * envs) / steps))
+    target = max(1, round(learning.target_every_steps / steps))
+    eval_every = min(evaluation.every_steps, training.steps)
+    # Blocks that meet every evaluation exactly divide its period and the steps before the first.
+    grid = math.gcd(eval_every // steps, warmup * envs // steps, total)
+    block = _block(target, grid, min(total, max(1, eval_every // steps)), largest_block)
+    return Cadence(
+        vector_steps=steps // envs,
+        updates=steps // every,
+        steps=steps,
+        warmup_vector_steps=warmup,
+        target_every=target,
+        block=block,
+        blocks=math.ceil(total / block),
+        eval_every_steps=eval_every,
+        log_every_steps=training.log_every_steps,
+    )
+
+
+def _block(target: int, grid: int, longest: int, largest: int) -> int:
+    """A length that divides, or is a multiple of, the target's period, and suits the evaluations.
+
+    So the copy to the target needs no branch inside the compiled loop: it ends an inner loop, or
+    happens between two blocks.
+    """
+    largest = max(1, min(largest, longest))
+    if target > largest:
+        candidates = [d for d in range(1, largest + 1) if target % d == 0]
+    else:
+        candidates = list(range(target, largest + 1, target))
+    fits = [c for c in candidates if grid % c == 0]
+    # Meeting the evaluations exactly is worth a block of an eighth of the size, not less.
+    return fits[-1] if fits and fits[-1] * 8 >= candidates[-1] else candidates[-1]
+
+
+def due(before: int, after: int, every: int) -> bool:
+    """Whether a multiple of `every` was passed or reached between two counts."""
+    return after // every > before // every
