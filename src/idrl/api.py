@@ -12,7 +12,7 @@ import numpy as np
 
 from idrl.agents import Agent
 from idrl.config import RunConfig, assignments, read_config, resolve
-from idrl.devices import use_all_cores
+from idrl.devices import prepare
 from idrl.envs import make_env
 from idrl.envs.base import Env
 from idrl.errors import IdrlError
@@ -88,7 +88,7 @@ def train(
     if agent is None and env is None and not file:
         flags = {"seeds": DEFAULT_SEEDS} | flags
     changes = [dict(settings)] if isinstance(settings, Mapping) else assignments(settings)
-    use_all_cores()
+    prepare()
     env_name = env if isinstance(env, str) or env is None else make_env(env).name
     resolved = resolve(agent, env_name, file=file, changes=[*changes, flags])
     world = make_env(resolved.env if isinstance(env, str) or env is None else env)
@@ -108,7 +108,7 @@ def train(
 def _resume(path: Path, env: Any, tensorboard: bool, display: Display | None) -> Run:
     folder = RunFolder.open(path)
     config = build(RunConfig, folder.read_config())
-    use_all_cores()
+    prepare()
     if env is None and folder.read_about().get("env_object"):
         raise IdrlError(
             f"{str(path)!r} was trained on an environment object; resume it from Python with "
@@ -181,7 +181,7 @@ def evaluate(
     folder = RunFolder.open(run.path)
     if env is None and folder.read_about().get("env_object"):
         raise IdrlError("this run was trained on an environment object; pass it as env=….")
-    use_all_cores()
+    prepare()
     program = make_program(run.config, make_env(run.config.env if env is None else env))
     state, _, _ = restore_state(program, folder, run.config.seed)
     return jax.device_get(program.score_best(state, episodes, limit_steps))

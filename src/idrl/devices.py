@@ -1,13 +1,22 @@
-"""Which devices a run uses."""
+"""Which devices a run uses, and where compiled programs are kept."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import jax
 
 
-def use_all_cores() -> None:
+def prepare() -> None:
+    """Settings of JAX that a run wants; those of the user's own come first."""
+    _use_all_cores()
+    if getattr(jax.config, "jax_compilation_cache_dir", None) is None:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "idrl" / "xla"
+        jax.config.update("jax_compilation_cache_dir", str(cache))
+
+
+def _use_all_cores() -> None:
     """Make every CPU core a device of its own, so that seeds run side by side.
 
     Small networks leave all but one core idle otherwise. It only works before JAX is first used;

@@ -35,11 +35,15 @@ class LiveDisplay:
         self.clock, self.last_steps = time.monotonic(), 0
 
     def __enter__(self):
+        return self
+
+    def start(self) -> None:
+        """Training is about to begin: nothing can be refused any more."""
         if self.console.is_terminal:
+            self.live.update("compiling …")
             self.live.start()
         else:
             self.console.print("compiling …")
-        return self
 
     def __exit__(self, *error):
         self.live.stop()

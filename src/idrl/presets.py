@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from idrl.envs.registry import family_of
+from idrl.envs.registry import family_of, size_of
 
 Settings = dict[str, Any]
 
@@ -41,7 +41,7 @@ def deep_sea(env: str) -> Settings:
     rare all heads agree on 0 after a few hundred updates and σ is gone before it led anywhere. A
     randomized prior keeps σ alive where there is no data, and λ = 2 makes the agent follow it.
     """
-    size = int(env.split("?")[0].partition("/")[2] or 10)
+    size = size_of(env)
     episodes = 1000 if size <= 20 else 2500
     mlp = {"hidden": [64]}  # 32 units solve fewer seeds
     return {
@@ -68,7 +68,7 @@ def deep_sea(env: str) -> Settings:
 def cartpole() -> Settings:
     """CartPole-v1, to 475 of 500."""
     settings = small_control("cartpole")
-    settings["training"]["steps"] = 100_000
+    settings["training"]["steps"] = 120_000
     settings["kinds"]["categorical"] |= {"v_min": 0.0, "v_max": 100.0}  # 1/(1-γ) = 100
     return settings
 
@@ -82,16 +82,18 @@ def small_control(family: str) -> Settings:
     return {
         "trunk": {"kind": "mlp", "hidden": [64]},
         "kinds": {
-            "ensemble": {**mlp},
+            # Huber's clipped gradient lets Q creep up to 1/(1-γ) everywhere: the rare terminal
+            # steps, where it is wrong by 50 and more, pull no harder than an error of 1.
+            "ensemble": {**mlp, "error": "squared"},
             "categorical": {**mlp, "v_min": low, "v_max": high},
             "quantile": {**mlp, "quantiles": 51},
             "epsilon_greedy": {"decay_steps": 10_000, "end": 0.05},
         },
-        "optimiser": {"kind": "adam", "lr": 5e-4, "b2": 0.999, "eps": 1e-8},
+        "optimiser": {"kind": "adam", "lr": 1e-3, "b2": 0.999, "eps": 1e-8},
         "learning": {
-            "update_every_steps": 4,
+            "update_every_steps": 2,  # 4 solves cartpole on half of the seeds in the same steps
             "batch_size": 64,
-            "target_every_steps": 500,
+            "target_every_steps": 250,  # 500 needs 1.5 times the steps
             "learning_starts_steps": 1_000,
             "replay_capacity": 50_000,
         },

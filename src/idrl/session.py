@@ -29,6 +29,8 @@ CHECKPOINT_SECONDS = 300
 class Display(Protocol):
     """What shows a run while it goes."""
 
+    def start(self) -> None: ...
+
     def update(self, progress: Progress, config: RunConfig) -> None: ...
 
 
@@ -81,6 +83,8 @@ def _train(folder, config, env, sinks, display, stop: threading.Event) -> None:
     sizes = meta.get("sizes", {})
     for name, table in folder.tables.items():
         table.cut(sizes.get(name, 0))
+    if display is not None:
+        display.start()
     recorder = _Recorder(folder, config, sinks, meta.get("episodes", [0] * config.seeds))
     saved = clock = time.monotonic()
     for progress in train(program, state, meta.get("iteration", 0), keys):
@@ -170,9 +174,10 @@ class _Recorder:
 
 
 def _check_numbers(progress: Progress, config: RunConfig) -> None:
-    for name, values in (progress.metrics or {}).items():
-        if name.startswith("loss") or name == "grad_norm":
-            wrong = np.flatnonzero(~np.isfinite(values))
+    metrics = progress.metrics or {}
+    for name in (*(name for name in metrics if name.startswith("loss")), "grad_norm"):
+        if name in metrics:
+            wrong = np.flatnonzero(~np.isfinite(metrics[name]))
             if wrong.size:
                 raise TrainingDiverged(
                     f"{name} of seed {config.seed + int(wrong[0])} is not a finite number at step "

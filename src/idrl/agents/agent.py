@@ -115,7 +115,7 @@ class Agent:
         updates, opt_state = self.optimiser.update(grads, state.opt_state, state.params)
         params = optax.apply_updates(state.params, updates)
         metrics = {f"loss_{name}": loss for name, loss in losses.items()}
-        metrics["grad_norm"] = optax.global_norm(grads)
+        metrics["grad_norm"] = optax.tree.norm(grads)
         return state._replace(params=params, opt_state=opt_state), metrics
 
 

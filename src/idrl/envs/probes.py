@@ -1,110 +1,55 @@
-"""Probe environments: tasks so small that the right values are known by hand.
+"""Probe tasks: so small that the right values are known by hand.
 
 If an agent learns one and fails the next, the difference between the two names the broken part.
+All have two states and two actions, so that one compiled program can play them all.
 """
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
+import numpy as np
 
-from idrl.envs.base import Step
-
-
-class _Probe:
-    num_actions = 2
-    obs_shape: tuple[int, ...] = (1,)
-
-    @property
-    def name(self) -> str:
-        return type(self).__name__
-
-    def task(self, key):
-        return ()
+from idrl.envs.tabular import FOREVER, Mdp, Tabular
 
 
-class OneReward(_Probe):
-    """One state, one step, reward 1 whatever the action: Q = 1. Tests the loss."""
-
-    def reset(self, task, key):
-        return jnp.int32(0), jnp.ones(1)
-
-    def step(self, task, state, action, key):
-        return state, Step(jnp.ones(1), jnp.float32(1), jnp.bool_(True), jnp.bool_(False))
-
-
-class SeesContext(_Probe):
-    """One step; the observation ±1 is the reward: Q(s) = s. Tests the trunk."""
-
-    def reset(self, task, key):
-        obs = jnp.where(jax.random.bernoulli(key), 1.0, -1.0)[None]
-        return obs, obs
-
-    def step(self, task, state, action, key):
-        return state, Step(state, state[0], jnp.bool_(True), jnp.bool_(False))
-
-
-class TwoSteps(_Probe):
-    """Two states in a row, reward 1 at the end: Q = γ, then 1. Tests bootstrapping."""
-
-    def reset(self, task, key):
-        return jnp.int32(0), jnp.zeros(1)
-
-    def step(self, task, state, action, key):
-        state = state + 1
-        reward = jnp.where(state == 2, 1.0, 0.0)
-        return state, Step(jnp.ones(1) * state, reward, state == 2, jnp.bool_(False))
+def _mdp(
+    start=(1, 0), obs=(1.0, -1.0), reward=(0, 0), noise=(0, 0), go=0, ends=True, limit=FOREVER
+):
+    """Rewards and noise are given per action, or per state and action; `go` is where state 0
+    leads to; `ends` says which states end the episode."""
+    move = np.zeros((2, 2, 2))
+    move[0, :, go] = 1
+    move[1, :, 1] = 1
+    shape = (2, 2)
+    return Mdp(
+        obs=np.array(obs, float)[:, None],
+        start=np.array(start, float) / sum(start),
+        move=move,
+        reward=np.broadcast_to(np.array(reward, float), shape).copy(),
+        noise=np.broadcast_to(np.array(noise, float), shape).copy(),
+        ends=np.broadcast_to(np.array(ends, float)[..., None], shape).copy(),
+        limit=limit,
+    )
 
 
-class ActionMatters(_Probe):
-    """One state, one step, reward +1 for action 1 and -1 for action 0. Tests the policy."""
-
-    def reset(self, task, key):
-        return jnp.int32(0), jnp.ones(1)
-
-    def step(self, task, state, action, key):
-        reward = jnp.where(action == 1, 1.0, -1.0)
-        return state, Step(jnp.ones(1), reward, jnp.bool_(True), jnp.bool_(False))
-
-
-class ActionSeesContext(_Probe):
-    """One step; reward +1 if the action matches the observation, else -1. Tests both at once."""
-
-    def reset(self, task, key):
-        side = jax.random.bernoulli(key).astype(jnp.int32)
-        return side, (2.0 * side - 1)[None]
-
-    def step(self, task, state, action, key):
-        reward = jnp.where(action == state, 1.0, -1.0)
-        obs = (2.0 * state - 1)[None]
-        return state, Step(obs, reward, jnp.bool_(True), jnp.bool_(False))
+PROBES: dict[str, Mdp] = {
+    # one state, one step, reward 1: tests the loss
+    "one_reward": _mdp(reward=(1, 1)),
+    # the observation is the reward: tests the trunk
+    "sees_context": _mdp(start=(1, 1), reward=((1, 1), (-1, -1))),
+    # two steps, reward at the end, Q = γ then 1: tests bootstrapping
+    "two_steps": _mdp(reward=((0, 0), (1, 1)), go=1, ends=(0, 1)),
+    # +1 for action 1, -1 for action 0: tests the policy
+    "action_matters": _mdp(reward=(-1, 1)),
+    # the right action depends on the observation: tests both at once
+    "action_sees_context": _mdp(start=(1, 1), reward=((-1, 1), (1, -1))),
+    # reward 1 a step for ever, cut by a time limit after one: Q = 1/(1-γ), not 1
+    "truncates": _mdp(reward=(1, 1), ends=0, limit=1),
+    # action 1 pays N(0, 1), action 0 pays 0: Var Z = (0, 1), tests the return head
+    "noisy": _mdp(noise=(0, 1)),
+}
 
 
-class Truncates(_Probe):
-    """Reward 1 a step for ever, cut after 3 steps by a time limit: Q = 1/(1-γ), not 1+γ+γ²."""
-
-    limit = 3
-
-    def reset(self, task, key):
-        return jnp.int32(0), jnp.ones(1)
-
-    def step(self, task, state, action, key):
-        state = state + 1
-        return state, Step(jnp.ones(1), jnp.float32(1), jnp.bool_(False), state >= self.limit)
-
-
-class CoinFlip(_Probe):
-    """One step; action 0 pays 0, action 1 pays ±1 by a coin: Var Z = (0, 1). Tests the noise."""
-
-    def reset(self, task, key):
-        return jnp.int32(0), jnp.ones(1)
-
-    def step(self, task, state, action, key):
-        coin = jnp.where(jax.random.bernoulli(key), 1.0, -1.0)
-        reward = jnp.where(action == 1, coin, 0.0)
-        return state, Step(jnp.ones(1), reward, jnp.bool_(True), jnp.bool_(False))
-
-
-PROBES = (
-    OneReward, SeesContext, TwoSteps, ActionMatters, ActionSeesContext, Truncates, CoinFlip,
-)  # fmt: skip
+def probes(*names: str) -> Tabular:
+    """An environment that plays the named probes (default: all), one a seed, drawn at random."""
+    chosen = names or tuple(PROBES)
+    return Tabular("probes/" + ",".join(chosen), *(PROBES[name] for name in chosen))

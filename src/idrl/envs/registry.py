@@ -39,6 +39,12 @@ def family_of(name: str) -> str:
     return name.split("?")[0].split("/")[0]
 
 
+def size_of(name: str, default: int = 10) -> int:
+    """N of `family/N`."""
+    argument = name.split("?")[0].partition("/")[2]
+    return _number(name, argument, int) if argument else default
+
+
 def make_env(env: Any) -> Env:
     """An `Env` from a name, an object (ours or gymnax's), or a factory of one."""
     if isinstance(env, str):
@@ -69,10 +75,9 @@ def _by_name(name: str) -> Env:
     family, _, argument = path.partition("/")
     options = _options(name, query)
     if family == "deep_sea":
-        size = _number(name, argument or "10", int)
         _only(name, options, DeepSea)
         env = DeepSea(
-            size,
+            size_of(name),
             slip=_number(name, options.get("slip", "0"), float),
             stochastic=bool(_number(name, options.get("stochastic", "0"), int)),
         )

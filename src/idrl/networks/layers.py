@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import flax.linen as nn
@@ -11,18 +11,28 @@ import jax.numpy as jnp
 
 Initialiser = Callable[..., Any]
 
-INITIALISERS: dict[str, tuple[Initialiser, str]] = {
+# name: (scale, mode, distribution) of the weights, and whether biases are drawn too
+SCHEMES: dict[str, tuple[tuple[float, Any, Any], bool]] = {
     # flax's default; keeps the variance of activations for dense inputs
-    "lecun_normal": (nn.initializers.lecun_normal(), "zeros"),
-    "glorot_uniform": (nn.initializers.glorot_uniform(), "zeros"),  # the authors' released code
-    "he_normal": (nn.initializers.he_normal(), "zeros"),
+    "lecun_normal": ((1.0, "fan_in", "truncated_normal"), False),
+    "glorot_uniform": ((1.0, "fan_avg", "uniform"), False),  # the authors' released code
+    "he_normal": ((2.0, "fan_in", "truncated_normal"), False),
     # U(±1/√fan_in) for weights and biases, as in Torch 7 and so in the original DQN
-    "torch": (nn.initializers.variance_scaling(1 / 3, "fan_in", "uniform"), "uniform"),
+    "torch": ((1 / 3, "fan_in", "uniform"), True),
 }
 
 
-def bias_initialiser(name: str, fan_in: int) -> Initialiser:
-    if INITIALISERS[name][1] == "zeros":
+def kernel_initialiser(
+    scheme: str, in_axis: int | Sequence[int] = -2, batch_axis: int | Sequence[int] = ()
+) -> Initialiser:
+    """`batch_axis` counts independent layers side by side: it is no part of the fan."""
+    return nn.initializers.variance_scaling(
+        *SCHEMES[scheme][0], in_axis=in_axis, batch_axis=batch_axis
+    )
+
+
+def bias_initialiser(scheme: str, fan_in: int) -> Initialiser:
+    if not SCHEMES[scheme][1]:
         return nn.initializers.zeros
     bound = fan_in**-0.5
     return lambda key, shape, dtype=jnp.float32: jax.random.uniform(
@@ -43,23 +53,12 @@ class ParallelDense(nn.Module):
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
-        shared = x.ndim == 2
-        fan_in = x.shape[-1]
-        one_kernel = INITIALISERS[self.scheme][0]
-        one_bias = bias_initialiser(self.scheme, fan_in)
-
-        def kernels(key, axis):
-            each = jax.vmap(lambda k: one_kernel(k, (fan_in, self.features)))
-            return jnp.moveaxis(each(jax.random.split(key, self.k)), 0, axis)
-
-        def biases(key):
-            each = jax.vmap(lambda k: one_bias(k, (self.features,)))
-            return each(jax.random.split(key, self.k))
-
-        bias = self.param("bias", biases)
-        if shared:
-            kernel = self.param("kernel", kernels, 1)  # [F, K, H]
-            wide = x @ kernel.reshape(fan_in, -1)
-            return wide.reshape(-1, self.k, self.features) + bias
-        kernel = self.param("kernel", kernels, 0)  # [K, F, H]
+        fan_in, k, width = x.shape[-1], self.k, self.features
+        bias = self.param("bias", bias_initialiser(self.scheme, fan_in), (k, width))
+        if x.ndim == 2:
+            wide = kernel_initialiser(self.scheme, in_axis=0, batch_axis=1)
+            kernel = self.param("kernel", wide, (fan_in, k, width))
+            return (x @ kernel.reshape(fan_in, -1)).reshape(-1, k, width) + bias
+        each = kernel_initialiser(self.scheme, batch_axis=0)
+        kernel = self.param("kernel", each, (k, fan_in, width))
         return jnp.einsum("bkf,kfh->bkh", x, kernel) + bias

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from idrl.errors import IdrlError
-from idrl.networks.layers import INITIALISERS, bias_initialiser
+from idrl.networks.layers import bias_initialiser, kernel_initialiser
 
 Init = Literal["lecun_normal", "glorot_uniform", "he_normal", "torch"]
 
@@ -81,7 +81,7 @@ class _Trunk(nn.Module):
 
     @nn.compact
     def __call__(self, obs: jax.Array) -> jax.Array:
-        kernel_init = INITIALISERS[self.scheme][0]
+        kernel_init = kernel_initialiser(self.scheme)
         x = obs.astype(jnp.float32) * self.scale
         for channels, size, stride in self.convolutions:
             bias_init = bias_initialiser(self.scheme, size * size * x.shape[-1])

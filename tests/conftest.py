@@ -1,0 +1,5 @@
+"""Two CPU devices for every test process: seeds are sharded as they are on a real machine."""
+
+import jax
+
+jax.config.update("jax_num_cpu_devices", 2)

@@ -1,0 +1,253 @@
+"""The command line as a user meets it: real processes, real folders, odd input."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import idrl
+from idrl.cli import main
+
+SMALL = [
+    "--set", "trunk.hidden=16", "heads.q.hidden=16", "heads.q.k=3", "training.log_every_steps=50",
+    "evaluation.every_steps=100", "evaluation.steps=40", "learning.learning_starts_steps=20",
+]  # fmt: skip
+
+
+def idrl_process(*arguments, cwd, **kwargs):
+    environment = os.environ | {"XDG_CACHE_HOME": str(cwd / "cache"), "COLUMNS": "200"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "idrl.cli", *arguments],
+        cwd=cwd, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        **kwargs,
+    )  # fmt: skip
+
+
+def run_idrl(*arguments, cwd):
+    process = idrl_process(*arguments, cwd=cwd)
+    out, err = process.communicate(timeout=300)
+    return process.returncode, out, err
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cli")
+    status, out, err = run_idrl(
+        "train", "dqn-ids", "deep_sea/4", "--steps", "400", "--seeds", "2", "--out", "run",
+        "--tensorboard", *SMALL, cwd=folder,
+    )  # fmt: skip
+    assert status == 0, err
+    return folder / "run", out
+
+
+def rows(path: Path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_run_leaves_its_records(trained):
+    run, out = trained
+    assert "solved at episode" in out
+    assert str(run.name) in out
+    evaluations = rows(run / "evaluations.csv")
+    wanted = {"seed", "steps", "episodes", "return_mean", "best"}
+    assert wanted <= set(evaluations[0])
+    assert [r["steps"] for r in evaluations if r["seed"] == "1"] == ["100", "200", "300", "400"]
+    metrics = rows(run / "metrics.csv")
+    assert {"loss_q", "sigma_max", "rho2_min"} <= set(metrics[0])
+    episodes = rows(run / "episodes.csv")
+    for seed in ("0", "1"):  # 4 steps an episode, each counted once and in order
+        mine = [r for r in episodes if r["seed"] == seed]
+        assert [int(r["episode"]) for r in mine] == list(range(1, 101))
+        assert [int(r["steps"]) for r in mine] == list(range(4, 401, 4))
+    about = json.loads((run / "run.json").read_text())
+    assert about["versions"]["jax"]
+    assert "deep_sea/4" in about["command"]
+    assert (run / "curve.png").read_bytes().startswith(b"\x89PNG")
+    assert list((run / "tensorboard").glob("seed-*/events*"))
+    assert not list(run.rglob(".draft*"))
+
+
+def test_the_config_of_a_run_repeats_it(trained, tmp_path):
+    run, _ = trained
+    status, _, err = run_idrl(
+        "train", "--config", str(run / "config.toml"), "--out", "again", cwd=tmp_path
+    )
+    assert status == 0, err
+    for name in ("evaluations.csv", "episodes.csv", "metrics.csv"):
+        assert (tmp_path / "again" / name).read_bytes() == (run / name).read_bytes()
+
+
+def test_killed_and_resumed_equals_uninterrupted(trained, tmp_path):
+    """kill -9 between checkpoints; the resumed run ends with the same bits everywhere."""
+    run, _ = trained
+    arguments = ["train", "--config", str(run / "config.toml"), "--out", "victim"]
+    process = idrl_process(*arguments, cwd=tmp_path)
+    checkpoints = tmp_path / "victim" / "checkpoints"
+    deadline = time.monotonic() + 200
+    while len(list(checkpoints.glob("step-*"))) < 1 and time.monotonic() < deadline:
+        time.sleep(0.002)
+    process.kill()
+    process.communicate()
+    # what a dying process may leave behind: half a row, half a checkpoint
+    victim = tmp_path / "victim"
+    with open(victim / "metrics.csv", "a") as file:
+        file.write("1,9999,0.")
+    (checkpoints / ".draft-1").mkdir()
+    (checkpoints / ".draft-1" / "state.safetensors").write_bytes(b"half")
+    status, _, err = run_idrl("train", "--resume", "victim", cwd=tmp_path)
+    assert status == 0, err
+    for name in ("evaluations.csv", "episodes.csv", "metrics.csv"):
+        assert (victim / name).read_bytes() == (run / name).read_bytes(), name
+    newest = "step-000000000400/state.safetensors"
+    assert (checkpoints / newest).read_bytes() == (run / "checkpoints" / newest).read_bytes()
+
+
+def test_killed_before_the_first_checkpoint_starts_again(trained, tmp_path):
+    run, _ = trained
+    process = idrl_process(
+        "train", "--config", str(run / "config.toml"), "--out", "victim", cwd=tmp_path
+    )
+    while not (tmp_path / "victim" / "config.toml").exists():
+        time.sleep(0.002)
+    process.kill()
+    process.communicate()
+    status, _, err = run_idrl("train", "--resume", "victim", cwd=tmp_path)
+    assert status == 0, err
+    again = tmp_path / "victim" / "evaluations.csv"
+    assert again.read_bytes() == (run / "evaluations.csv").read_bytes()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_first_and_says_how_to_go_on(tmp_path, number):
+    process = idrl_process(
+        "train", "dqn-ids", "deep_sea/4", "--steps", "2M", "--out", "run", *SMALL, cwd=tmp_path
+    )
+    while not (tmp_path / "run" / "metrics.csv").exists():
+        time.sleep(0.01)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert "idrl train --resume run" in out
+    assert list((tmp_path / "run" / "checkpoints").glob("step-*"))
+
+
+def test_evaluate_and_explain(trained, capsys):
+    run, _ = trained
+    assert main(["evaluate", str(run), "--episodes", "5"]) == 0
+    assert "±" in capsys.readouterr().out
+    assert main(["explain", str(run), "--step", "1"]) == 0
+    out = capsys.readouterr().out
+    assert all(symbol in out for symbol in ("μ", "σ", "ρ²", "→"))
+    assert (run / "explain.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_list_names_everything(capsys):
+    assert main(["list"]) == 0
+    out = capsys.readouterr().out
+    for name in ("c51-ids", "bootstrapped-dqn", "deep_sea", "cartpole", "thompson"):
+        assert name in out
+    assert main(["list", "rules"]) == 0
+    assert "cartpole" not in capsys.readouterr().out
+
+
+def test_load_predicts_and_explains(trained):
+    run, _ = trained
+    agent = idrl.load(run)
+    obs = np.eye(4, dtype=np.float32)[0][:, None] * np.eye(4)[0]
+    action = agent.predict(obs)
+    assert isinstance(action, np.integer)
+    assert action.shape == ()
+    batch = agent.predict(np.stack([obs] * 3))
+    assert batch.tolist() == [int(action)] * 3
+    decision = agent.explain(obs)
+    assert decision.mu.shape == (2,)
+    assert int(decision.action) == int(np.argmin(decision.ratio))
+    assert idrl.load(run, seed=1, weights="latest").seed == 1
+    with pytest.raises(idrl.IdrlError, match="shape"):
+        agent.predict(np.zeros(7))
+    with pytest.raises(idrl.IdrlError, match="seeds 0 to 1"):
+        idrl.load(run, seed=9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["train", "c51-id", "deep_sea/4"], "did you mean 'c51-ids'"),
+        (["train", "dqn", "deep_se/4"], "did you mean 'deep_sea/N'"),
+        (["train", "dqn", "deep_sea/x"], "not a whole number"),
+        (["train", "dqn", "deep_sea/4?slop=1"], "did you mean 'slip'"),
+        (["train", "dqn", "deep_sea/4?slip=0.9"], "below 0.5"),
+        (["train", "dqn", "gymnax/CartPol-v1"], "did you mean 'CartPole-v1'"),
+        (["train", "dqn", "gymnax/Pendulum-v1"], "continuous actions"),
+        (["train", "dqn", "deep_sea/4", "--stepz", "3"], "did you mean '--steps'"),
+        (["train", "dqn", "deep_sea/4", "--steps", "0"], "not a positive number"),
+        (["train", "dqn", "deep_sea/4", "--steps", "-5"], "not a positive number"),
+        (["train", "dqn", "deep_sea/4", "--steps", "many"], "not a whole number"),
+        (["train", "dqn", "deep_sea/4", "--seeds", "0"], "not a positive number"),
+        (["train", "dqn", "deep_sea/4", "--seed", "-1"], "seed is -1"),
+        (["train", "dqn-ids", "deep_sea/4", "--set", "heads.q.k=1"], "at least 2"),
+        (["train", "c51-ids", "deep_sea/4", "--set", "heads.z.v_min=5"], "v_min must be"),
+        (["train", "dqn", "deep_sea/4", "--set", "heads.q.kk=1"], "did you mean 'k'"),
+        (["train", "dqn", "deep_sea/4", "--set", "nonsense"], "name.of.setting=value"),
+        (["train", "dqn", "deep_sea/4", "--set", "trunk.kind=nature_cnn"], "needs images"),
+        (["train", "dqn", "deep_sea/4", "--set", "explore.kind=idz"], "did you mean 'ids'"),
+        (["train", "dqn", "deep_sea/4", "--set", "explore.kind=thompson"], "at least 2"),
+        (["train", "dqn", "deep_sea/4", "--config", "nowhere.toml"], "no config file"),
+        (["train", "dqn", "deep_sea/4", "--config", "broken.toml"], "not valid TOML"),
+        (["train", "dqn", "deep_sea/4", "--config", "other.toml"], "is for agent 'ddqn'"),
+        (["train", "dqn", "deep_sea/4", "--out", "taken"], "exists already"),
+        (["train", "--resume", "nowhere"], "no run folder"),
+        (["train", "--resume", "taken"], "not a run folder"),
+        (["train", "--resume", "taken", "--steps", "5"], "keeps its own settings"),
+        (["evaluate", "nowhere"], "no run folder"),
+        (["evaluate", "taken"], "not a run folder"),
+        (["explain", "taken"], "not a run folder"),
+        (["list", "agentz"], "invalid choice"),
+        (["trian"], "invalid choice"),
+        (["train", "dqn", "cartpole", "extra"], "does not know what to do with 'extra'"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_status_2(arguments, says, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "broken.toml").write_text("agent = ")
+    (tmp_path / "other.toml").write_text("agent = 'ddqn'")
+    before = sorted(tmp_path.rglob("*"))
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert says in error
+    assert error.count("\n") == 1
+    assert "Traceback" not in error
+    assert sorted(tmp_path.rglob("*")) == before, "nothing may be written"
+
+
+def test_explain_refuses_a_step_past_the_end(trained, capsys):
+    run, _ = trained
+    assert main(["explain", str(run), "--step", "99"]) == 2
+    assert "ended after 4 steps" in capsys.readouterr().err
+
+
+def test_every_agent_and_family_resolves():
+    from idrl.agents import agent_names
+    from idrl.config import resolve
+    from idrl.schema import build, to_dict
+
+    for agent in agent_names():
+        for env in ("deep_sea/30", "cartpole", "acrobot", "gymnax/Catch-bsuite"):
+            config = resolve(agent, env)
+            assert build(type(config), tomllib.loads(_toml(to_dict(config)))) == config
+
+
+def _toml(data):
+    import tomli_w
+
+    return tomli_w.dumps(data)
