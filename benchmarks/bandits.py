@@ -12,6 +12,7 @@ import argparse
 import csv
 import os
 import time
+from collections.abc import Callable
 
 import jax
 import numpy as np

@@ -144,7 +144,14 @@ def test_equal_candidates_share_what_is_seen():
     model = observe(model, 1, 2.0)
     np.testing.assert_allclose(model.mean[1], model.mean[2], rtol=1e-12)
     np.testing.assert_allclose(model.sigma[1], model.sigma[2], rtol=1e-6)
-    assert suggest(model, "ids-ucb").action in (0, 1)  # the lower index of each pair
+    for rule in RULES:
+        assert suggest(model, rule).action in (0, 1)  # the lower index of each pair
+
+
+@pytest.mark.parametrize("rule", ["ucb", "greedy", "ei", "ids", "ids-ucb", "ids-additive"])
+def test_ties_go_to_the_lowest_index_in_spite_of_rounding(rule):
+    model = GaussianProcess(np.linspace(0, 1, 50), lengthscale=0.2, noise_variance=0.1)
+    assert suggest(model, rule).action == 0
 
 
 def test_candidates_far_too_close_are_no_trouble():

@@ -9,7 +9,7 @@ import numpy as np
 import optax
 import pytest
 
-from idrl.agents import Agent, AgentSpec, AgentState
+from idrl.agents import Agent, AgentSpec
 from idrl.agents.agent import refresh_target
 from idrl.agents.choosing import Greedy
 from idrl.agents.spec import Adam, RmsProp
@@ -173,7 +173,9 @@ def make(heads, **spec):
         return jax.tree.map(draw, shapes.params)
 
     params = weights()
-    state = AgentState(params, weights(), agent.optimiser.init(params), {})
+    state = shapes._replace(
+        params=params, target=weights(), opt_state=agent.optimiser.init(params), prior={}
+    )
     batch = Transition(
         normal(5, B, OBS), jnp.asarray(rng.integers(0, A, B)), normal(6, B),
         jnp.asarray(0.9 * (rng.random(B) > 0.2), jnp.float32), normal(7, B, OBS),

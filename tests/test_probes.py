@@ -64,7 +64,9 @@ def test_learns_known_values(trained):
         )
         seen.add(name)
         mdp = PROBES[name]
-        params, prior = jax.tree.map(lambda x: x[seed], (state.agent.params, state.agent.prior))
+        params, prior = jax.tree.map(
+            lambda x, i=seed: x[i], (state.agent.params, state.agent.prior)
+        )
         beliefs = agent.beliefs(params, prior, mdp.obs.astype(np.float32))
         q, variance = exact(mdp, GAMMA)
         visited = [s for s in range(2) if mdp.start[s] > 0 or name == "two_steps"]

@@ -45,6 +45,7 @@ class Drawing:
     shape: Circle | Polygon
     colour: Literal["red", "blue"] = "red"
     filled: bool = False
+    copies: Literal[1, 2] = 1
     layers: dict[str, Circle | Polygon] = field(default_factory=dict)
 
 
@@ -53,6 +54,7 @@ FULL = {
     "shape": {"kind": "polygon", "sides": 4, "angles": [90.0, 90.0]},
     "colour": "blue",
     "filled": True,
+    "copies": 2,
     "layers": {"top": {"kind": "circle", "radius": 2.0}},
 }
 
@@ -63,7 +65,7 @@ FULL = {
 def test_build_and_to_dict_are_inverse():
     drawing = build(Drawing, FULL)
     assert drawing == Drawing(
-        "one", Polygon(sides=4, angles=(90.0, 90.0)), "blue", True, {"top": Circle(radius=2.0)}
+        "one", Polygon(sides=4, angles=(90.0, 90.0)), "blue", True, 2, {"top": Circle(radius=2.0)}
     )
     assert to_dict(drawing) == FULL
     assert build(Drawing, to_dict(drawing)) == drawing
@@ -127,9 +129,7 @@ def test_unknown_keys_suggest_the_nearest():
         r"unknown setting 'layers\.top\.raduis'; did you mean 'radius'?",
     )
     # Where nothing is near, all are named.
-    refused(
-        changed(xyzzy=1), "unknown setting 'xyzzy'; known: colour, filled, layers, shape, title"
-    )
+    refused(changed(xyzzy=1), "unknown setting 'xyzzy'; known: colour, copies, filled, layers")
     refused(changed(**{"": 1}), "unknown setting ''")
 
 
@@ -154,6 +154,8 @@ def test_unknown_keys_of_real_configs_suggest_the_nearest():
         ({"colour": "green"}, "colour is 'green'; it must be one of 'red', 'blue'"),
         ({"colour": ["red"]}, r"colour is \['red'\]; it must be one of"),
         ({"colour": {}}, "colour is {}; it must be one of"),
+        ({"copies": 3}, "copies is 3; it must be one of 1, 2"),
+        ({"copies": True}, "copies is True; it must be one of 1, 2"),  # although True == 1
         ({"shape": {"kind": "circle", "radius": "big"}}, r"shape\.radius is 'big'; .* a number"),
         ({"shape": {"kind": "circle", "radius": True}}, r"shape\.radius is True; .* a number"),
         ({"shape": {"kind": "circle", "radius": None}}, r"shape\.radius is None; .* a number"),

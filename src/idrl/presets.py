@@ -68,7 +68,7 @@ def deep_sea(env: str) -> Settings:
 def cartpole() -> Settings:
     """CartPole-v1, to 475 of 500."""
     settings = small_control("cartpole")
-    settings["training"]["steps"] = 120_000
+    settings["training"]["steps"] = 200_000  # 120,000 leaves one seed in four short of 475
     settings["kinds"]["categorical"] |= {"v_min": 0.0, "v_max": 100.0}  # 1/(1-γ) = 100
     return settings
 
@@ -98,6 +98,6 @@ def small_control(family: str) -> Settings:
             "replay_capacity": 50_000,
         },
         "training": {"steps": 200_000, "envs": 4, "log_every_steps": 2_000},
-        # ten episodes of 500 steps at once
-        "evaluation": {"every_steps": 10_000, "steps": 5_000, "envs": 10},
+        # twenty episodes of 500 steps at once: fewer let luck pick the best weights
+        "evaluation": {"every_steps": 10_000, "steps": 10_000, "envs": 20},
     }

@@ -22,7 +22,7 @@ def build(cls: type[T], data: dict[str, Any], where: str = "") -> T:
     """The dataclass `cls` from `data`; `where` is the dotted path for error messages."""
     if not isinstance(data, dict):
         raise IdrlError(f"{where or 'the config'} must be a table of settings, not {data!r}.")
-    hints = _hints(cls)
+    hints = _hints(typing.cast(Any, cls))
     for key in data:
         if key not in hints:
             raise IdrlError(f"unknown setting {_join(where, key)!r}; {nearest(str(key), hints)}")

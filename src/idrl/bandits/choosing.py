@@ -100,13 +100,13 @@ def named_rule(name: str, **options: Any) -> Rule:
 
 def choose(rule: Rule, belief: Gaussian | Beta, rho2, key: jax.Array) -> ids.Decision:
     """The rule's decision, described in the terms of `idrl.ids` whatever the rule."""
-    mu, sigma2 = belief.mean, belief.variance
+    mu, sigma2 = _steady(belief.mean), _steady(belief.variance)
     draw_key, pick_key = jax.random.split(key)
     draws = None
     if rule.needs_draws:
-        draws = belief.draw(draw_key, rule.draws)
+        draws = _steady(belief.draw(draw_key, rule.draws))
     said = ids.decide_moments(
-        mu, sigma2, rho2, cov=belief.cov if rule.info_gain == "ucb" else None, samples=draws,
+        mu, sigma2, rho2, cov=_steady(belief.cov) if rule.info_gain == "ucb" else None, samples=draws,
         lam=rule.lam, eps2=rule.eps2, key=pick_key, regret=rule.regret, info_gain=rule.info_gain,
         policy=rule.policy, beta=rule.beta,
     )  # fmt: skip
@@ -115,7 +115,7 @@ def choose(rule: Rule, belief: Gaussian | Beta, rho2, key: jax.Array) -> ids.Dec
     if rule.kind == "ucb":
         score = mu + rule.lam * said.sigma
     elif rule.kind == "thompson":
-        score = belief.draw(pick_key, 1)[0]
+        score = _steady(belief.draw(pick_key, 1)[0])
     elif rule.kind == "greedy":
         score = mu
     else:
@@ -123,6 +123,17 @@ def choose(rule: Rule, belief: Gaussian | Beta, rho2, key: jax.Array) -> ids.Dec
     action = score.argmax(-1).astype(np.int32)  # ties go to the lowest index, as in `ids`
     xp = np if isinstance(mu, np.ndarray) else jnp
     return said._replace(action=action, probs=(xp.arange(mu.shape[-1]) == action).astype(mu.dtype))
+
+
+def _steady(values):
+    """Rounded to 12 significant digits.
+
+    Points that are alike, such as all of them before the first observation, would otherwise differ
+    by the last bit, and which of them is chosen by the machine it runs on.
+    """
+    xp = np if isinstance(values, np.ndarray) else jnp
+    mantissa, exponent = xp.frexp(values)
+    return xp.ldexp(xp.round(mantissa * 1e12) / 1e12, exponent)
 
 
 def _expected_improvement(mu, sigma):
