@@ -104,7 +104,7 @@ def choose(rule: Rule, belief: Gaussian | Beta, rho2, key: jax.Array) -> ids.Dec
     draw_key, pick_key = jax.random.split(key)
     draws = None
     if rule.needs_draws:
-        draws = _steady(belief.draw(draw_key, rule.draws))
+        draws = belief.draw(draw_key, rule.draws)
     said = ids.decide_moments(
         mu, sigma2, rho2, cov=_steady(belief.cov) if rule.info_gain == "ucb" else None, samples=draws,
         lam=rule.lam, eps2=rule.eps2, key=pick_key, regret=rule.regret, info_gain=rule.info_gain,
@@ -115,7 +115,7 @@ def choose(rule: Rule, belief: Gaussian | Beta, rho2, key: jax.Array) -> ids.Dec
     if rule.kind == "ucb":
         score = mu + rule.lam * said.sigma
     elif rule.kind == "thompson":
-        score = _steady(belief.draw(pick_key, 1)[0])
+        score = belief.draw(pick_key, 1)[0]
     elif rule.kind == "greedy":
         score = mu
     else:

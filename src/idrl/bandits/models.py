@@ -23,7 +23,7 @@ class GaussianProcess(GaussianModel):
     their covariance `[n, n]`, or that matrix for the candidates. `lengthscale` (one, or one per
     coordinate; default 1) and `variance` (default 1) belong to the named kernels. `mean` is the
     value expected before any observation. Equal candidates are allowed: what is seen at one is
-    known of the other, and the lower index is suggested.
+    known of the other, and either stands for both.
     """
 
     def __init__(

@@ -1,0 +1,1 @@
+"""Run folders: records, checkpoints, everything that touches the disk."""
