@@ -27,11 +27,16 @@ def preset(agent: Settings, env: str) -> Settings:
 def _by_kind(agent: Settings, *, kinds: dict[str, Settings], **sections: Settings) -> Settings:
     """Spread `kinds` over the heads and rules that the agent has."""
     changes: Settings = dict(sections)
-    heads = {name: kinds.get(head["kind"], {}) for name, head in agent["heads"].items()}
+    heads = {name: kinds.get(_kind(head), {}) for name, head in agent["heads"].items()}
     changes["heads"] = {name: change for name, change in heads.items() if change}
     for rule in ("explore", "evaluate"):
         changes[rule] = kinds.get(agent[rule]["kind"], {})
     return changes
+
+
+def _kind(head: Settings) -> str:
+    """An ensemble of one is a plain Q-function: it has no spread, so no prior and no exploration."""
+    return "q" if head["kind"] == "ensemble" and head["k"] == 1 else head["kind"]
 
 
 def deep_sea(env: str) -> Settings:
@@ -47,6 +52,7 @@ def deep_sea(env: str) -> Settings:
     return {
         "trunk": {"kind": "mlp", "hidden": [64]},
         "kinds": {
+            "q": mlp,
             "ensemble": {**mlp, "prior_scale": 0.3},  # 0.1 to 0.3 work best, 3 is slow
             "categorical": {**mlp, "v_min": 0.0, "v_max": 1.0},  # returns are in [-0.01, 1]
             "quantile": {**mlp, "quantiles": 51},  # as many numbers as C51 has atoms
@@ -84,6 +90,7 @@ def small_control(family: str) -> Settings:
         "kinds": {
             # Huber's clipped gradient lets Q creep up to 1/(1-γ) everywhere: the rare terminal
             # steps, where it is wrong by 50 and more, pull no harder than an error of 1.
+            "q": {**mlp, "error": "squared"},
             "ensemble": {**mlp, "error": "squared"},
             "categorical": {**mlp, "v_min": low, "v_max": high},
             "quantile": {**mlp, "quantiles": 51},

@@ -105,8 +105,9 @@ def choose(rule: Rule, belief: Gaussian | Beta, rho2, key: jax.Array) -> ids.Dec
     draws = None
     if rule.needs_draws:
         draws = belief.draw(draw_key, rule.draws)
+    cov = _steady(belief.cov) if rule.info_gain == "ucb" else None
     said = ids.decide_moments(
-        mu, sigma2, rho2, cov=_steady(belief.cov) if rule.info_gain == "ucb" else None, samples=draws,
+        mu, sigma2, rho2, cov=cov, samples=draws,
         lam=rule.lam, eps2=rule.eps2, key=pick_key, regret=rule.regret, info_gain=rule.info_gain,
         policy=rule.policy, beta=rule.beta,
     )  # fmt: skip

@@ -72,6 +72,11 @@ class Ensemble:
         _check_gradient(where, self.trunk_gradient)
         _check(0 < self.mask_prob <= 1, f"{where}.mask_prob is {self.mask_prob}; it is in (0, 1].")
         _check(self.prior_scale >= 0, f"{where}.prior_scale is {self.prior_scale}; it is ≥ 0.")
+        _check(
+            self.prior_scale == 0 or self.k >= 2,
+            f"{where}.prior_scale is a spread over heads and needs at least 2 of them, "
+            f"not {self.k}; set {where}.prior_scale=0.",
+        )
 
     @property
     def trunk_share(self) -> float:
