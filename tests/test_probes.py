@@ -68,7 +68,7 @@ def test_learns_known_values(trained):
             lambda x, i=seed: x[i], (state.agent.params, state.agent.prior)
         )
         beliefs = agent.beliefs(params, prior, mdp.obs.astype(np.float32))
-        q, variance = exact(mdp, GAMMA)
+        q, _ = exact(mdp, GAMMA)
         visited = [s for s in range(2) if mdp.start[s] > 0 or name == "two_steps"]
         mu = np.asarray(beliefs.q_heads.mean(-2))
         tolerance = 0.35 if name == "noisy" else 0.15

@@ -68,6 +68,9 @@ def resolve(
             )
     agent = str(file.get("agent", agent or default_agent))
     env = str(file.get("env", env or default_env))
+    changes = list(changes)
+    if any(name in change for change in changes for name in ("agent", "env")):
+        raise IdrlError("agent and env are arguments, not settings: idrl train AGENT ENV --set …")
     data = to_dict(declared(agent)) | {"agent": agent, "env": env}
     data = merge(data, preset(data, env))
     for change in (file, *changes):

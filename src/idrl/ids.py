@@ -62,8 +62,9 @@ def decide(
     it becomes ρ² (the default is the paper's: normalised over the actions, then floored).
     `mask` `[..., A]` is true where an action is allowed. `key` is needed by `policy="randomized"`.
     """
-    xp = _namespace(q_heads, return_variance, rho2, mask)
-    q_heads = xp.asarray(q_heads)
+    xp = _namespace(q_heads, return_variance, rho2, mask, lam, beta)
+    q_heads = _floating(xp, q_heads)
+    _known("noise", noise, NOISES)
     if return_variance is None:
         noise = "constant"
     mu, sigma2 = moments(q_heads)
@@ -103,10 +104,10 @@ def decide_moments(
         ("info_gain", info_gain, INFO_GAINS),
         ("policy", policy, POLICIES),
     ):
-        if value not in known:
-            raise ValueError(f"{name}={value!r} is not one of {', '.join(known)}")
-    xp = _namespace(mu, sigma2, rho2, cov, samples, mask)
-    mu = xp.asarray(mu)
+        _known(name, value, known)
+    xp = _namespace(mu, sigma2, rho2, cov, samples, mask, lam, beta)
+    mu = _floating(xp, mu)
+    samples = None if samples is None else xp.asarray(samples, dtype=mu.dtype)
     sigma2 = xp.maximum(xp.asarray(sigma2, dtype=mu.dtype), 0)
     rho2 = xp.broadcast_to(xp.asarray(rho2, dtype=mu.dtype), mu.shape)
     lam = xp.asarray(lam, dtype=mu.dtype)
@@ -145,8 +146,9 @@ def decide_moments(
 
 def moments(q_heads: Array) -> tuple[Array, Array]:
     """Mean and biased variance over the heads: `[..., K, A]` → two `[..., A]`."""
-    mu = q_heads.mean(-2)
-    return mu, ((q_heads - mu[..., None, :]) ** 2).mean(-2)
+    with np.errstate(invalid="ignore", over="ignore"):
+        mu = q_heads.mean(-2)
+        return mu, ((q_heads - mu[..., None, :]) ** 2).mean(-2)
 
 
 def observation_noise(
@@ -163,8 +165,7 @@ def observation_noise(
     `constant` is `rho2`; `return` the variance itself; `normalized` (the paper) divides it by its
     mean over the actions and floors it; `smoothed` adds 1e-4 above and below, with no floor.
     """
-    if noise not in NOISES:
-        raise ValueError(f"noise={noise!r} is not one of {', '.join(NOISES)}")
+    _known("noise", noise, NOISES)
     xp = _namespace(like, return_variance, rho2)
     if noise == "constant":
         return xp.broadcast_to(xp.asarray(rho2, dtype=like.dtype), like.shape)
@@ -199,14 +200,15 @@ def _ucb_gain(xp, mu, sigma2, rho2, cov, samples, lam, allowed):
     """What the action teaches about the value of the most optimistic one, `u`, alone."""
     if cov is None:
         samples = _need(samples, "info_gain='ucb' without `cov`")
-        centred = samples - samples.mean(-2, keepdims=True)
-        cov = xp.einsum("...ka,...kb->...ab", centred, centred) / samples.shape[-2]
+        with np.errstate(invalid="ignore", over="ignore"):
+            centred = samples - samples.mean(-2, keepdims=True)
+            cov = xp.einsum("...ka,...kb->...ab", centred, centred) / samples.shape[-2]
     cov = xp.asarray(cov, dtype=mu.dtype)
     u = xp.where(allowed, mu + lam * xp.sqrt(sigma2), -xp.inf).argmax(-1)[..., None]
     sigma2_u = xp.take_along_axis(sigma2, u, -1)
     cov_u = xp.take_along_axis(cov, u[..., None], -2)[..., 0, :]
     with np.errstate(divide="ignore", invalid="ignore"):
-        explained = cov_u**2 / (sigma2_u * (rho2 + sigma2))
+        explained = (cov_u / sigma2_u) * (cov_u / (rho2 + sigma2))  # C² may overflow
     explained = xp.where((sigma2_u > 0) & xp.isfinite(explained), explained, 0)
     # Rounding may lift a perfect correlation without noise to 1 or above: stay below it.
     limit = xp.asarray(1 - np.finfo(mu.dtype).eps, dtype=mu.dtype)
@@ -274,6 +276,17 @@ def _need(value, by: str):
         what = "the variance of the return" if by.startswith("noise") else "posterior samples"
         raise ValueError(f"{by} needs {what}, and none was given")
     return value
+
+
+def _known(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ValueError(f"{name}={value!r} is not one of {', '.join(known)}")
+
+
+def _floating(xp, x):
+    """Whole numbers become floats: what is computed from them is none."""
+    x = xp.asarray(x)
+    return x if xp.issubdtype(x.dtype, np.floating) else x.astype(float)
 
 
 def _namespace(*arrays):

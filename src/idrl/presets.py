@@ -35,7 +35,7 @@ def _by_kind(agent: Settings, *, kinds: dict[str, Settings], **sections: Setting
 
 
 def _kind(head: Settings) -> str:
-    """An ensemble of one is a plain Q-function: it has no spread, so no prior and no exploration."""
+    """An ensemble of one is a plain Q-function: it has no spread, so no prior either."""
     return "q" if head["kind"] == "ensemble" and head["k"] == 1 else head["kind"]
 
 

@@ -30,13 +30,18 @@ def thompson(q_heads: jax.Array, head: jax.Array, **described) -> Decision:
     return _choose(q_heads, _finite(one), **described)
 
 
-def vote(q_heads: jax.Array, **described) -> Decision:
+def vote(q_heads: jax.Array, *, mask=None, **described) -> Decision:
     """The action most heads are greedy on; ties go to the larger mean, then the lower index."""
-    votes = jax.nn.one_hot(_finite(q_heads).argmax(-1), q_heads.shape[-1]).sum(-2)
     mu = _finite(q_heads.mean(-2))
+    if mask is not None:
+        mu = jnp.where(mask, mu, -jnp.inf)
+    # Heads vote among what is allowed and a number for all of them.
+    stands = jnp.isfinite(mu)
+    best = jnp.where(stands[..., None, :], q_heads, -jnp.inf).argmax(-1)
+    votes = jax.nn.one_hot(best, q_heads.shape[-1]).sum(-2)
     # A bounded, strictly increasing function of the rank breaks ties without touching the count.
     rank = (mu[..., :, None] > mu[..., None, :]).sum(-1) / (mu.shape[-1] + 1)
-    return _choose(q_heads, votes + rank, **described)
+    return _choose(q_heads, jnp.where(stands, votes + rank, -jnp.inf), mask=mask, **described)
 
 
 def epsilon_greedy(
@@ -66,10 +71,13 @@ def _finite(values):
 
 
 def _choose(q_heads, score, *, mask=None, **described) -> Decision:
-    """A `Decision` whose action maximises `score`, described in the terms of `ids`."""
+    """A `Decision` whose action maximises `score`, described in the terms of `ids`.
+
+    Where no score is left (-inf or masked) the action is -1 and every probability 0, as in `ids`.
+    """
     if mask is not None:
         score = jnp.where(mask, score, -jnp.inf)
-    action = score.argmax(-1).astype(jnp.int32)
+    action = jnp.where((score > -jnp.inf).any(-1), score.argmax(-1), -1).astype(jnp.int32)
     probs = jax.nn.one_hot(action, score.shape[-1], dtype=q_heads.dtype)
     said = ids.decide(q_heads, mask=mask, **described)
     return said._replace(action=action, probs=probs)

@@ -77,6 +77,8 @@ def _literal(text: str) -> Any:
     text = text.strip()
     if text.startswith(("[", "(")) and text.endswith(("]", ")")):
         inner = text[1:-1].strip().rstrip(",")
+        if "[" in inner or "(" in inner:
+            raise IdrlError(f"{_short(text)} is a list within a list; no setting is one.")
         return [_literal(part) for part in inner.split(",")] if inner else []
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
@@ -86,6 +88,10 @@ def _literal(text: str) -> Any:
         except ValueError:
             pass
     return text.strip("'\"")
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
 @functools.cache
@@ -123,7 +129,7 @@ def _convert_union(options: tuple[Any, ...], value: Any, where: str) -> Any:
     if not isinstance(value, dict):
         raise IdrlError(f"{where} must be a table of settings with a `kind`, not {value!r}.")
     kind = value.get("kind")
-    if kind not in kinds:
+    if not isinstance(kind, str) or kind not in kinds:
         if kind is None:
             raise IdrlError(f"{where}.kind is missing; known: {', '.join(sorted(kinds))}.")
         raise unknown(f"{where}.kind", str(kind), kinds)
@@ -132,6 +138,9 @@ def _convert_union(options: tuple[Any, ...], value: Any, where: str) -> Any:
 
 def _convert_plain(hint: type, value: Any, where: str) -> Any:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if number and isinstance(value, int) and hint in (int, float) and abs(value) > 2**53:
+        # Beyond what a float counts exactly; beyond 1e308 it could not even be converted.
+        raise IdrlError(f"{where} has {value.bit_length()} bits; that is too large.")
     if hint is float and number:
         if not math.isfinite(value):
             raise IdrlError(f"{where} is {value}; it must be a finite number.")

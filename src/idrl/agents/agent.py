@@ -45,7 +45,7 @@ class Agent:
         params = self._init_params(params_key, example_obs)
         prior = {}
         for name, head in self.spec.heads.items():
-            if isinstance(head, Ensemble) and head.prior_scale > 0:
+            if isinstance(head, Ensemble) and head.prior_scale > 0 and head.k > 1:
                 prior_key, one_key = jax.random.split(prior_key)
                 fixed = self._init_params(one_key, example_obs, only=name)
                 spread = self._raw(fixed, name, example_obs).var(1).mean() ** 0.5

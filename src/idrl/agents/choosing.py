@@ -93,6 +93,10 @@ class Ucb(_Forgetful):
     kind: Literal["ucb"] = "ucb"
     lam: float = 0.1
 
+    def check(self, where: str) -> None:
+        if self.lam < 0:
+            raise IdrlError(f"{where}.lam is {self.lam}; it is at least 0.")
+
     def __call__(self, beliefs: Beliefs, moment: Moment) -> Decision:
         return rules.ucb(beliefs.q_heads, lam=self.lam, **_described(beliefs, moment))
 

@@ -25,9 +25,7 @@ class Adam:
 
     def check(self, where: str) -> None:
         _positive(where, lr=self.lr, eps=self.eps)
-        for name in ("b1", "b2"):
-            if not 0 <= getattr(self, name) < 1:
-                raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it is in [0, 1).")
+        _fraction(where, b1=self.b1, b2=self.b2)
 
     def make(self) -> optax.GradientTransformation:
         return optax.adam(self.lr, b1=self.b1, b2=self.b2, eps=self.eps)
@@ -45,6 +43,7 @@ class RmsProp:
 
     def check(self, where: str) -> None:
         _positive(where, lr=self.lr, eps=self.eps)
+        _fraction(where, decay=self.decay, momentum=self.momentum)
 
     def make(self) -> optax.GradientTransformation:
         momentum = self.momentum or None
@@ -88,6 +87,8 @@ class AgentSpec:
         """Refuse compositions that cannot work, and name one that would."""
         if not self.heads:
             raise IdrlError("an agent needs at least one head, for example heads.q.kind=ensemble.")
+        if sum(isinstance(h, Ensemble) for h in self.heads.values()) > 1:
+            raise IdrlError("an agent has one ensemble at most; give it more heads with heads.q.k.")
         k = next((h.k for h in self.heads.values() if isinstance(h, Ensemble)), 1)
         for name, rule in (("explore", self.explore), ("evaluate", self.evaluate)):
             if isinstance(rule, (Ids, Thompson, Vote)) and k < 2:
@@ -103,6 +104,18 @@ class AgentSpec:
                     "return; add heads.z.kind=categorical, or set "
                     f"{name}.noise=constant."
                 )
+        for name, head in self.heads.items():
+            if isinstance(head, Ensemble) and head.prior_scale > 0 and head.k < 2:
+                raise IdrlError(
+                    f"heads.{name}.prior_scale is a spread over heads and needs at least 2 of "
+                    f"them, not {head.k}; set heads.{name}.prior_scale=0."
+                )
+
+
+def _fraction(where: str, **values: float) -> None:
+    for name, value in values.items():
+        if not 0 <= value < 1:
+            raise IdrlError(f"{where}.{name} is {value}; it is in [0, 1).")
 
 
 def _positive(where: str, **values: float) -> None:

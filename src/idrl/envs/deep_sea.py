@@ -82,12 +82,14 @@ class DeepSea:
         """Expected undiscounted return of the best policy (bsuite's formula for its windy form)."""
         import numpy as np
 
-        if self.stochastic:
+        if self.stochastic and not self.slip:
             return (1 - 1 / self.size) ** (self.size - 1) - MOVE_COST
+        wind = 1 / self.size if self.stochastic else 0.0
         values = np.zeros(self.size + 2)  # by column, padded on both sides
         for _ in range(self.size):
             here = values[1:-1]
-            right = np.append(here[1:], here[-1]) - MOVE_COST / self.size
+            right = (1 - wind) * np.append(here[1:], here[-1]) + wind * here
+            right -= MOVE_COST / self.size
             right[-1] += 1
             left = np.insert(here[:-1], 0, here[0])
             values[1:-1] = np.maximum(

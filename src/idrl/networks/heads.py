@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from idrl import losses
 from idrl.errors import IdrlError
 from idrl.networks.layers import ParallelDense
-from idrl.networks.trunks import Init
+from idrl.networks.trunks import Init, check_hidden
 
 
 class Transition(NamedTuple):
@@ -70,13 +70,9 @@ class Ensemble:
     def check(self, where: str) -> None:
         _check(self.k >= 1, f"{where}.k is {self.k}; an ensemble has at least 1 head.")
         _check_gradient(where, self.trunk_gradient)
+        check_hidden(where, self.hidden)
         _check(0 < self.mask_prob <= 1, f"{where}.mask_prob is {self.mask_prob}; it is in (0, 1].")
         _check(self.prior_scale >= 0, f"{where}.prior_scale is {self.prior_scale}; it is ≥ 0.")
-        _check(
-            self.prior_scale == 0 or self.k >= 2,
-            f"{where}.prior_scale is a spread over heads and needs at least 2 of them, "
-            f"not {self.k}; set {where}.prior_scale=0.",
-        )
 
     @property
     def trunk_share(self) -> float:
@@ -123,6 +119,7 @@ class Categorical:
             f"{where}.v_min is {self.v_min} and v_max {self.v_max}; v_min must be the smaller.",
         )
         _check_gradient(where, self.trunk_gradient)
+        check_hidden(where, self.hidden)
 
     @property
     def trunk_share(self) -> float:
@@ -168,6 +165,7 @@ class Quantile:
         _check(self.quantiles >= 1, f"{where}.quantiles is {self.quantiles}; it is at least 1.")
         _check(self.kappa > 0, f"{where}.kappa is {self.kappa}; it is positive.")
         _check_gradient(where, self.trunk_gradient)
+        check_hidden(where, self.hidden)
 
     @property
     def trunk_share(self) -> float:

@@ -27,6 +27,9 @@ class Mlp:
     hidden: tuple[int, ...] = (64,)
     init: Init = "lecun_normal"
 
+    def check(self, where: str) -> None:
+        check_hidden(where, self.hidden)
+
     def module(self, obs_shape: tuple[int, ...]) -> nn.Module:
         return _Trunk(convolutions=(), hidden=self.hidden, scheme=self.init)
 
@@ -38,6 +41,10 @@ class MinAtarCnn:
     kind: Literal["minatar_cnn"] = "minatar_cnn"
     channels: int = 16
     init: Init = "lecun_normal"
+
+    def check(self, where: str) -> None:
+        if self.channels < 1:
+            raise IdrlError(f"{where}.channels is {self.channels}; it is at least 1.")
 
     def module(self, obs_shape: tuple[int, ...]) -> nn.Module:
         _need_image(self.kind, obs_shape, 3)
@@ -61,6 +68,11 @@ class NatureCnn:
 
 
 Trunk = Mlp | MinAtarCnn | NatureCnn
+
+
+def check_hidden(where: str, hidden: tuple[int, ...]) -> None:
+    if any(width < 1 for width in hidden):
+        raise IdrlError(f"{where}.hidden is {list(hidden)}; a layer has at least 1 unit.")
 
 
 def _need_image(kind: str, obs_shape: tuple[int, ...], smallest: int) -> None:

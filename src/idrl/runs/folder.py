@@ -86,7 +86,7 @@ class RunFolder:
 
     def lock(self) -> None:
         """Refuse a second process; the lock goes with this one, however it ends."""
-        self._lock = open(self.path / ".lock", "w")
+        self._lock = open(self.path / ".lock", "w")  # noqa: SIM115 (held until unlock)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -102,9 +102,7 @@ class TensorBoard:
             if not math.isnan(value)
         ]
         summary = self._summary(value=entries)
-        self._files[seed].add_event(
-            self._event(wall_time=time.time(), step=steps, summary=summary)
-        )
+        self._files[seed].add_event(self._event(wall_time=time.time(), step=steps, summary=summary))
 
     def close(self) -> None:
         for file in self._files.values():

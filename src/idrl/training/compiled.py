@@ -67,7 +67,7 @@ class Program:
         self.learning = agent.spec.learning
         self.evaluation = evaluation
         self.mesh = _mesh(seeds)
-        self.replay_rows = max(2, self.learning.replay_capacity // self.envs)
+        self.replay_rows = max(3, self.learning.replay_capacity // self.envs)
         largest = _largest_block(self)
         self.cadence: Cadence = cadence(training, evaluation, self.learning, largest)
         over = functools.partial(_over_devices, self.mesh)
