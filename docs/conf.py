@@ -3,13 +3,11 @@
 project = "idrl"
 author = "the idrl developers"
 copyright = "the idrl developers"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax"]
-myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = "idrl"
 exclude_patterns = ["_build"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
-# Formulas stay readable as text where no script can be loaded.
-mathjax_path = ""

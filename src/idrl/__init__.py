@@ -26,12 +26,12 @@ _HOME = {
     "Decision": "ids",
     "IdrlError": "errors",
 }
-_MODULES = ("ids", "rules", "losses", "agents", "envs")
+_MODULES = ("ids", "rules", "losses", "agents", "envs", "bandits")
 
 __all__ = [*_HOME, *_MODULES]
 
 if TYPE_CHECKING:  # what __getattr__ finds, for type checkers and editors
-    from idrl import agents, envs, ids, losses, rules  # noqa: F401
+    from idrl import agents, bandits, envs, ids, losses, rules  # noqa: F401
     from idrl.agents import AgentSpec, register_agent  # noqa: F401
     from idrl.api import Run, evaluate, load, open_run, train  # noqa: F401
     from idrl.envs import Env, Step, register_env  # noqa: F401

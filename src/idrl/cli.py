@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from idrl import __version__
+from idrl.bandits.command import add_parser as add_bandit
 from idrl.errors import IdrlError, TrainingDiverged, nearest
 
 
@@ -80,6 +81,7 @@ def parser() -> argparse.ArgumentParser:
     c = commands.add_parser("list", help="what there is, with a line on each")
     c.add_argument("what", nargs="?", choices=("agents", "envs", "rules"))
     c.set_defaults(call=_list)
+    add_bandit(commands)
     return top
 
 

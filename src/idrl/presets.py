@@ -100,7 +100,7 @@ def small_control(family: str) -> Settings:
         "learning": {
             "update_every_steps": 2,  # 4 solves cartpole on half of the seeds in the same steps
             "batch_size": 64,
-            "target_every_steps": 250,  # 500 needs 1.5 times the steps
+            "target_every_steps": 200,  # 500 needs 1.5 times the steps
             "learning_starts_steps": 1_000,
             "replay_capacity": 50_000,
         },

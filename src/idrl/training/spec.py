@@ -78,7 +78,7 @@ def cadence(
     eval_every = min(evaluation.every_steps, training.steps)
     # Blocks that meet every evaluation exactly divide its period and the steps before the first.
     grid = math.gcd(eval_every // steps, warmup * envs // steps, total)
-    block = _block(target, grid, min(total, max(1, eval_every // steps)), largest_block)
+    block = _block(target, grid, total, min(total, max(1, eval_every // steps)), largest_block)
     return Cadence(
         vector_steps=steps // envs,
         updates=steps // every,
@@ -92,7 +92,7 @@ def cadence(
     )
 
 
-def _block(target: int, grid: int, longest: int, largest: int) -> int:
+def _block(target: int, grid: int, total: int, longest: int, largest: int) -> int:
     """A length that divides, or is a multiple of, the target's period, and suits the evaluations.
 
     So the copy to the target needs no branch inside the compiled loop: it ends an inner loop, or
@@ -103,9 +103,11 @@ def _block(target: int, grid: int, longest: int, largest: int) -> int:
         candidates = [d for d in range(1, largest + 1) if target % d == 0]
     else:
         candidates = list(range(target, largest + 1, target))
+    # Meeting the evaluations and the end exactly is worth a block of an eighth of the size, not
+    # less; where that cannot be, the run overshoots as little as it can.
+    candidates = [c for c in candidates if c * 8 >= candidates[-1]]
     fits = [c for c in candidates if grid % c == 0]
-    # Meeting the evaluations exactly is worth a block of an eighth of the size, not less.
-    return fits[-1] if fits and fits[-1] * 8 >= candidates[-1] else candidates[-1]
+    return fits[-1] if fits else min(candidates, key=lambda c: (-total % c, -c))
 
 
 def due(before: int, after: int, every: int) -> bool:
