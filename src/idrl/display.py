@@ -74,7 +74,8 @@ class LiveDisplay:
             grid.add_row(line)
             self.live.update(grid)
         elif progress.score is not None:
-            self.console.print(f"{progress.steps:>10,} steps {rate:>9,.0f} steps/s   {line}")
+            text = f"{progress.steps:>10,} steps {rate:>9,.0f} steps/s   {line}"
+            self.console.print(text, soft_wrap=True)
 
 
 def summary(run: Run) -> Table:
