@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from idrl.envs.registry import family_of, size_of
+from idrl.envs.registry import family_of, option_of, size_of
 
 Settings = dict[str, Any]
 
@@ -19,6 +19,12 @@ def preset(agent: Settings, env: str) -> Settings:
     family = family_of(env)
     if family == "deep_sea":
         return _by_kind(agent, **deep_sea(env))
+    if family == "noisy_chain":
+        return _by_kind(agent, **noisy_chain(env))
+    if family == "hetero":
+        return _by_kind(agent, **hetero())
+    if family == "minatar":
+        return _by_kind(agent, **minatar(agent["optimiser"]["kind"]))
     if family == "cartpole":
         return _by_kind(agent, **cartpole())
     return _by_kind(agent, **small_control(family))
@@ -68,6 +74,88 @@ def deep_sea(env: str) -> Settings:
         },
         "training": {"steps": episodes * size, "envs": 1, "log_every_steps": 50 * size},
         "evaluation": {"every_steps": 50 * size, "steps": 10 * size, "envs": 1},
+    }
+
+
+def noisy_chain(env: str) -> Settings:
+    """A chain with one reward, as in `deep_sea`, and a gamble in every state.
+
+    Everything that is no matter of the noise is `deep_sea`'s, so no agent is favoured.
+    """
+    size, noise = size_of(env), option_of(env, "noise", 1.0)
+    # An episode is at most 3N steps, and a cut one takes a row more for its last observation.
+    longest = 3 * size + 1
+    settings = deep_sea(env)
+    # The best policy's return after one gamble is N(γ^n, noise²): three standard deviations fit.
+    # A learner that still thinks gambling pays would need more (1/(1-γ²) = 50 times the variance);
+    # for it the ends of the range saturate, which leaves its gambles the noisiest action by far.
+    bound = 1.0 + 3.0 * noise
+    settings["kinds"]["categorical"] |= {"v_min": -bound, "v_max": bound}
+    settings["learning"] |= {"gamma": 0.99, "learning_starts_steps": 10 * size}
+    # 1000 episodes even for a seed that never gets there; one that does plays some three times more
+    settings["training"] |= {"steps": 1000 * longest, "log_every_steps": 50 * longest}
+    settings["evaluation"] |= {"every_steps": 50 * longest, "steps": 4 * longest}
+    return settings
+
+
+def hetero() -> Settings:
+    """Tasks of a few states with known variance: settings under which a head can find it."""
+    mlp = {"hidden": [32]}
+    return {
+        "trunk": {"kind": "mlp", "hidden": [32]},
+        "kinds": {
+            "q": mlp,
+            "ensemble": mlp,
+            "categorical": {**mlp, "v_min": -5.0, "v_max": 5.0},  # |mean| ≤ 1.5, three σ of ≤ 1.2
+            # κ = 1 turns quantiles of a spread like ours into something between them and
+            # expectiles, which lie closer together: a variance of 1 is learned as 0.65, one of
+            # 0.75 from two outcomes as 0.35.
+            "quantile": {**mlp, "quantiles": 51, "kappa": 0.05},
+            "epsilon_greedy": {"start": 1.0, "end": 0.1, "decay_steps": 5_000},
+        },
+        "optimiser": {"kind": "adam", "lr": 1e-3, "b2": 0.999, "eps": 1e-8},
+        "learning": {
+            "update_every_steps": 1,
+            "target_every_steps": 50,
+            "learning_starts_steps": 500,
+            "replay_capacity": 20_000,  # all of it: a short replay has a variance of its own
+        },
+        "training": {"steps": 10_000, "envs": 1, "log_every_steps": 1_000},
+        "evaluation": {"every_steps": 1_000, "steps": 200, "envs": 2},
+    }
+
+
+def minatar(optimiser: str) -> Settings:
+    """Young & Tian 2019 (their section on experiments and released `dqn.py`), per frame.
+
+    Their DQN has RMSProp, which `dqn` and `ddqn` keep. The ensembles keep Adam, as in their own
+    paper: K heads and a return head send gradients of different scales into one optimiser, which
+    Adam evens out per weight. Its step size and ε are those of Dopamine's MinAtar agents.
+    """
+    dense = {"hidden": [128]}
+    adam = {"kind": "adam", "lr": 2.5e-4, "b2": 0.999, "eps": 0.01 / 32}
+    return {
+        "trunk": {"kind": "minatar_cnn", "channels": 16},
+        "kinds": {
+            "q": dense,
+            "ensemble": dense,
+            # No game has a negative reward; one every fourth frame for ever is worth 25 at γ = 0.99
+            "categorical": {**dense, "v_min": 0.0, "v_max": 25.0},
+            "quantile": {**dense, "quantiles": 51},  # as many numbers as C51 has atoms
+            "epsilon_greedy": {"start": 1.0, "end": 0.1, "decay_steps": 100_000},
+        },
+        "optimiser": adam if optimiser == "adam" else {"lr": 2.5e-4},
+        "learning": {
+            "gamma": 0.99,
+            "batch_size": 32,
+            "update_every_steps": 1,
+            "target_every_steps": 1_000,
+            "learning_starts_steps": 5_000,
+            "replay_capacity": 100_000,
+        },
+        "training": {"steps": 5_000_000, "envs": 1, "log_every_steps": 10_000},
+        # freeway lasts 2500 frames: 3000 in each of ten environments complete an episode at least
+        "evaluation": {"every_steps": 250_000, "steps": 30_000, "envs": 10},
     }
 
 

@@ -9,6 +9,9 @@ from typing import Any
 from idrl.envs.base import Env
 from idrl.envs.deep_sea import DeepSea
 from idrl.envs.gymnax_env import ALIASES, GymnaxEnv, make_gymnax
+from idrl.envs.heteroscedastic import SOURCES, heteroscedastic
+from idrl.envs.minatar import GAMES, MinAtar
+from idrl.envs.noisy_chain import NoisyChain
 from idrl.errors import IdrlError, nearest
 
 _USER: dict[str, Callable[[], Any]] = {}
@@ -28,6 +31,9 @@ def families() -> dict[str, str]:
     """Name patterns with a line on each."""
     known = {
         "deep_sea/N": "N×N grid, one reward after N right moves; ?slip=0.05, ?stochastic=1",
+        "noisy_chain/N": "N states, one reward at the end, a gamble on the way; ?noise=1.0",
+        **{f"hetero/{name}": f"exact Var Z: {text}" for name, (_, text) in SOURCES.items()},
+        **{f"minatar/{name}": f"10×10 board (gymnax {GAMES[name]}); ?sticky=0.1" for name in GAMES},
         **{alias: f"{text} (gymnax {name})" for alias, (name, text) in ALIASES.items()},
         "gymnax/NAME": "any other gymnax environment with discrete actions",
     }
@@ -43,6 +49,12 @@ def size_of(name: str, default: int = 10) -> int:
     """N of `family/N`."""
     argument = name.split("?")[0].partition("/")[2]
     return _number(name, argument, int) if argument else default
+
+
+def option_of(name: str, option: str, default: float) -> float:
+    """The number that `name` gives an option, or its default."""
+    text = _options(name, name.partition("?")[2]).get(option)
+    return default if text is None else _number(name, text, float)
 
 
 def make_env(env: Any) -> Env:
@@ -83,8 +95,20 @@ def _by_name(name: str) -> Env:
         )
         env.name = name
         return env
-    if options and (family == "gymnax" or path in ALIASES):
+    if family == "noisy_chain":
+        _only(name, options, NoisyChain)
+        chain = NoisyChain(size_of(name), noise=option_of(name, "noise", 1.0))
+        chain.name = name
+        return chain
+    if family == "minatar" and argument:
+        _only(name, options, MinAtar)
+        game = MinAtar(argument, sticky=option_of(name, "sticky", 0.0))
+        game.name = name
+        return game
+    if options and (family in ("gymnax", "hetero") or path in ALIASES):
         raise IdrlError(f"{name!r}: {path} takes no options.")
+    if family == "hetero" and argument:
+        return heteroscedastic(argument)
     if (family == "gymnax" and argument) or path in ALIASES:
         return make_gymnax(path)
     raise IdrlError(f"unknown environment {name!r}; {nearest(path, families())}")
@@ -98,7 +122,7 @@ def _options(name: str, query: str) -> dict[str, str]:
 
 
 def _only(name: str, options: dict[str, str], cls: type) -> None:
-    known = [p for p in inspect.signature(cls).parameters if p != "size"]
+    known = [p for p in inspect.signature(cls).parameters if p not in ("size", "game")]
     for option in options:
         if option not in known:
             raise IdrlError(f"{name!r}: unknown option {option!r}; {nearest(option, known)}")

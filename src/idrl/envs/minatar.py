@@ -1,0 +1,59 @@
+"""MinAtar (Young & Tian 2019) as gymnax has it: five small games on a 10×10 board."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from idrl.envs.base import Step
+from idrl.envs.gymnax_env import GymnaxEnv
+from idrl.errors import IdrlError, unknown
+
+GAMES = {
+    "asterix": "Asterix-MinAtar",
+    "breakout": "Breakout-MinAtar",
+    "freeway": "Freeway-MinAtar",
+    "seaquest": "Seaquest-MinAtar",
+    "space_invaders": "SpaceInvaders-MinAtar",
+}
+
+
+class State(NamedTuple):
+    game: Any
+    last_action: jax.Array
+
+
+class MinAtar(GymnaxEnv):
+    """A game with its smallest set of actions. `sticky`: the probability that the last action is
+    repeated instead of the one chosen; gymnax has none, the reference package 0.1."""
+
+    def __init__(self, game: str, sticky: float = 0.0):
+        import gymnax  # here because it takes a second to import
+
+        if game not in GAMES:
+            raise unknown("MinAtar game", game, GAMES)
+        if not (math.isfinite(sticky) and 0 <= sticky < 1):
+            raise IdrlError(f"minatar sticky={sticky}: a probability from 0 to below 1.")
+        self.sticky = sticky
+        env, params = gymnax.make(GAMES[game])
+        super().__init__(env, params, f"minatar/{game}")
+
+    def reset(self, task: Any, key: jax.Array) -> tuple[State, jax.Array]:
+        game, obs = super().reset(task, key)
+        return State(game, jnp.int32(0)), _bytes(obs)
+
+    def step(self, task: Any, state: State, action: jax.Array, key: jax.Array) -> tuple[Any, Step]:
+        if self.sticky:
+            key, sticky_key = jax.random.split(key)
+            repeat = jax.random.bernoulli(sticky_key, self.sticky)
+            action = jnp.where(repeat, state.last_action, action)
+        game, step = super().step(task, state.game, action, key)
+        return State(game, jnp.asarray(action, jnp.int32)), step._replace(obs=_bytes(step.obs))
+
+
+def _bytes(obs: jax.Array) -> jax.Array:
+    """Cells are 0 or 1; gymnax hands them out as floats, of four times the size in the replay."""
+    return obs.astype(jnp.uint8)
