@@ -25,7 +25,7 @@ from idrl.training.loop import train
 from idrl.training.seeding import seed_key, task_of
 
 GAMMA = 0.99
-SEEDS = 16
+SEEDS = 14
 ABSOLUTE, RELATIVE = 0.1, 0.2
 
 SETTINGS = {

@@ -9,8 +9,10 @@ state and action at the end of training), and a run folder per agent and size.
 
 Per seed, over its first `--episodes` episodes:
 - gambles: share of all actions that were gambles; `gambles_late` is that of the last quarter;
-- solved: the first episode at which under 90% of those so far missed the goal (bsuite's rule);
-  a seed that never gets there counts with the number of episodes in means;
+- solved: the first episode at which under 90% of those so far missed the goal (bsuite's rule).
+  Unlike in deep_sea, chance alone may get there: random play reaches the end of a short chain;
+- mastered: the first episode at which at least 18 of the latest 20 reached the goal.
+  A seed that never gets there counts with the number of episodes in the means of these two;
 - regret: sum over episodes of the optimal undiscounted return, 1, less the episode's own without
   what its gambles paid, which is 1 if the goal was reached and 0 if not: so it counts misses;
 - regret_discounted: the same with γ: γ^(N−2) less γ^(length−1) or 0, which counts detours too.
@@ -36,8 +38,15 @@ from idrl.session import make_program, restore_state
 
 AGENTS = ("bootstrapped-dqn", "dqn-ids", "c51-ids", "qrdqn-ids")
 SIZES = (6, 10, 14)
-MEASURES = ("gambles", "gambles_late", "solved", "regret", "regret_discounted")
+MEASURES = ("gambles", "gambles_late", "solved", "mastered", "regret", "regret_discounted")
 MEANINGS = ("forward", "back", "gamble")
+
+
+def mastered_episode(bad: list[float], window: int = 20, misses: int = 2) -> int | None:
+    for episode in range(window, len(bad) + 1):
+        if sum(bad[episode - window : episode]) <= misses:
+            return episode
+    return None
 
 
 def measure(rows: list[dict[str, str]], size: int, gamma: float, episodes: int) -> dict:
@@ -47,7 +56,7 @@ def measure(rows: list[dict[str, str]], size: int, gamma: float, episodes: int) 
         np.array([float(row[name]) for row in rows]) for name in ("bad", "length", "gambles")
     )
     late = slice(-max(1, len(rows) // 4), None)
-    solved = solved_episode(bad.tolist())
+    solved, mastered = solved_episode(bad.tolist()), mastered_episode(bad.tolist())
     reached = (1 - bad) * gamma ** (length - 1)
     return {
         "episodes": len(rows),
@@ -55,6 +64,8 @@ def measure(rows: list[dict[str, str]], size: int, gamma: float, episodes: int) 
         "gambles_late": float((share * length)[late].sum() / length[late].sum()),
         "never_solved": int(solved is None),
         "solved": solved or len(rows),
+        "never_mastered": int(mastered is None),
+        "mastered": mastered or len(rows),
         "regret": float(bad.sum()),
         "regret_discounted": float((gamma ** (size - 2) - reached).sum()),
     }
@@ -114,7 +125,8 @@ def summarise(rows: list[dict]) -> dict:
     """Means over seeds with half the width of their 95% intervals."""
     out = {name: rows[0][name] for name in ("agent", "size")} | {"seeds": len(rows)}
     out["episodes_min"] = min(row["episodes"] for row in rows)
-    out["never_solved"] = sum(row["never_solved"] for row in rows)
+    for name in ("never_solved", "never_mastered"):
+        out[name] = sum(row[name] for row in rows)
     for name in MEASURES:
         values = [row[name] for row in rows]
         out[name], out[f"{name}_ci95"] = float(np.mean(values)), interval(values)
@@ -124,13 +136,20 @@ def summarise(rows: list[dict]) -> dict:
 def line(row: dict) -> str:
     cells = [f"`{row['agent']}`", str(row["size"])]
     cells += [f"{row[name]:.3g} ± {row[f'{name}_ci95']:.2g}" for name in MEASURES]
-    cells.append(f"{row['seeds'] - row['never_solved']} of {row['seeds']}")
+    for name in ("never_solved", "never_mastered"):
+        cells.append(f"{row['seeds'] - row[name]} of {row['seeds']}")
     return "| " + " | ".join(cells) + " |"
 
 
 def markdown(summary: list[dict], args: argparse.Namespace) -> str:
     about = describe()
-    head = ["agent", "N", *(name.replace("_", ", ") for name in MEASURES), "seeds solved"]
+    head = [
+        "agent",
+        "N",
+        *(name.replace("_", ", ") for name in MEASURES),
+        "seeds solved",
+        "seeds that mastered it",
+    ]
     lines = [
         f"First {args.episodes} episodes; mean over seeds ± half of the 95% interval (Student).",
         "", "| " + " | ".join(head) + " |", "|" + "---|" * len(head),
