@@ -183,7 +183,7 @@ def evaluate(
         raise IdrlError("this run was trained on an environment object; pass it as env=….")
     prepare()
     program = make_program(run.config, make_env(run.config.env if env is None else env))
-    state, _, _ = restore_state(program, folder, run.config.seed)
+    state, _, _ = restore_state(program, folder)
     return jax.device_get(program.score_best(state, episodes, limit_steps))
 
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-import jax
 import numpy as np
 
 from idrl.agents import Agent
@@ -20,8 +19,9 @@ from idrl.errors import TrainingDiverged
 from idrl.runs import checkpoint
 from idrl.runs.folder import RunFolder
 from idrl.runs.records import Sink
-from idrl.training.compiled import Program
+from idrl.training.compiled import Compiled
 from idrl.training.loop import Progress, train
+from idrl.training.program import Program
 
 CHECKPOINT_SECONDS = 300
 
@@ -44,16 +44,15 @@ class Interrupted(Exception):
 
 def make_program(config: RunConfig, env: Env) -> Program:
     agent = Agent(config.spec, env.obs_shape, env.num_actions)
-    return Program(agent, env, config.training, config.evaluation, config.seeds)
+    return Compiled(agent, env, config.training, config.evaluation, config.seeds)
 
 
-def restore_state(program: Program, folder: RunFolder, seed: int) -> tuple[Any, dict, list[str]]:
+def restore_state(program: Program, folder: RunFolder) -> tuple[Any, dict, list[str]]:
     """The newest intact checkpoint's state and meta, or None, and what was passed over."""
     place, damaged = checkpoint.newest(folder.checkpoints)
     if place is None:
         return None, {}, damaged
-    like = jax.eval_shape(program.start, program.seed_keys(seed))[0]
-    state = program.place(checkpoint.restore(place, like))
+    state = program.place(checkpoint.restore(place, program.like()))
     return state, checkpoint.read_meta(place), damaged
 
 
@@ -79,7 +78,7 @@ def run_session(
 def _train(folder, config, env, sinks, display, stop: threading.Event) -> None:
     program = make_program(config, env)
     keys = program.seed_keys(config.seed)
-    state, meta, _ = restore_state(program, folder, config.seed)
+    state, meta, _ = restore_state(program, folder)
     sizes = meta.get("sizes", {})
     for name, table in folder.tables.items():
         table.cut(sizes.get(name, 0))
