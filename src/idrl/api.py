@@ -13,8 +13,7 @@ import numpy as np
 from idrl.agents import Agent
 from idrl.config import RunConfig, assignments, read_config, resolve
 from idrl.devices import prepare
-from idrl.envs import make_env
-from idrl.envs.base import Env
+from idrl.envs import Env, HostEnv, make_env
 from idrl.errors import IdrlError
 from idrl.policy import Policy
 from idrl.report.curves import learning_curve
@@ -89,16 +88,22 @@ def train(
         flags = {"seeds": DEFAULT_SEEDS} | flags
     changes = [dict(settings)] if isinstance(settings, Mapping) else assignments(settings)
     prepare()
-    env_name = env if isinstance(env, str) or env is None else make_env(env).name
-    resolved = resolve(agent, env_name, file=file, changes=[*changes, flags])
-    world = make_env(resolved.env if isinstance(env, str) or env is None else env)
+    given_world = None if isinstance(env, str) or env is None else make_env(env)
+    resolved = resolve(
+        agent,
+        env if given_world is None else given_world.name,
+        file=file,
+        changes=[*changes, flags],
+        obs_shape=None if given_world is None else given_world.obs_shape,
+    )
+    world = make_env(resolved.env) if given_world is None else given_world
     Agent(resolved.spec, world.obs_shape, world.num_actions)  # refuses what cannot be built
     _check_sinks(tensorboard)
     path = Path(out) if out else free_name(Path("runs"), f"{resolved.agent}-{resolved.env}")
     about = {
         "obs_shape": list(world.obs_shape),
         "num_actions": world.num_actions,
-        "env_object": not (isinstance(env, str) or env is None),
+        "env_object": given_world is not None,
         "device": f"{jax.device_count()} × {jax.devices()[0].device_kind}",
     }
     folder = RunFolder.create(path, to_dict(resolved), about)
@@ -118,7 +123,9 @@ def _resume(path: Path, env: Any, tensorboard: bool, display: Display | None) ->
     return _go(folder, config, make_env(config.env if env is None else env), tensorboard, display)
 
 
-def _go(folder: RunFolder, config: RunConfig, env: Env, tensorboard: bool, display) -> Run:
+def _go(
+    folder: RunFolder, config: RunConfig, env: Env | HostEnv, tensorboard: bool, display
+) -> Run:
     sinks: list[Sink] = [TensorBoard(folder.path / "tensorboard")] if tensorboard else []
     run_session(folder, config, env, sinks=sinks, display=display)
     learning_curve([folder.path], folder.path / "curve.png")
@@ -184,7 +191,10 @@ def evaluate(
     prepare()
     program = make_program(run.config, make_env(run.config.env if env is None else env))
     state, _, _ = restore_state(program, folder)
-    return jax.device_get(program.score_best(state, episodes, limit_steps))
+    try:
+        return jax.device_get(program.score_best(state, episodes, limit_steps))
+    finally:
+        program.close()
 
 
 def _newest_checkpoint(run: Run) -> Path:

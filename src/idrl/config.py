@@ -56,10 +56,12 @@ def resolve(
     *,
     file: dict[str, Any] | None = None,
     changes: Iterable[dict[str, Any]] = (),
+    obs_shape: tuple[int, ...] | None = None,
     default_agent: str = "c51-ids",
     default_env: str = "deep_sea/10",
 ) -> RunConfig:
-    """The config of a run; later sources win, and every name is checked."""
+    """The config of a run; later sources win, and every name is checked. `obs_shape` is known of
+    an environment that is no name."""
     file = file or {}
     for name, given in (("agent", agent), ("env", env)):
         if given is not None and file.get(name, given) != given:
@@ -69,7 +71,7 @@ def resolve(
     agent = str(file.get("agent", agent or default_agent))
     env = str(file.get("env", env or default_env))
     data = to_dict(declared(agent)) | {"agent": agent, "env": env}
-    data = merge(data, preset(data, env))
+    data = merge(data, preset(data, env, obs_shape))
     for change in (file, *changes):
         data = merge(data, change)
     return build(RunConfig, data)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from idrl.envs.base import Env
 from idrl.envs.deep_sea import DeepSea
 from idrl.envs.gymnax_env import ALIASES, GymnaxEnv, make_gymnax
+from idrl.envs.host import HostEnv
 from idrl.errors import IdrlError, nearest
+from idrl.schema import parse_assignment
 
 _USER: dict[str, Callable[[], Any]] = {}
 
@@ -30,6 +33,7 @@ def families() -> dict[str, str]:
         "deep_sea/N": "N×N grid, one reward after N right moves; ?slip=0.05, ?stochastic=1",
         **{alias: f"{text} (gymnax {name})" for alias, (name, text) in ALIASES.items()},
         "gymnax/NAME": "any other gymnax environment with discrete actions",
+        "gym/ID": "any Gymnasium environment with discrete actions; ?option=value for its make",
     }
     return known | dict.fromkeys(_USER, "registered by you")
 
@@ -45,12 +49,21 @@ def size_of(name: str, default: int = 10) -> int:
     return _number(name, argument, int) if argument else default
 
 
-def make_env(env: Any) -> Env:
-    """An `Env` from a name, an object (ours or gymnax's), or a factory of one."""
+def make_env(env: Any) -> Env | HostEnv:
+    """An environment from a name, from an object (ours, gymnax's, Gymnasium's) or its factory."""
     if isinstance(env, str):
         return _by_name(env)
+    if isinstance(env, HostEnv):
+        return env
+    factory = None
     if isinstance(env, type) or (callable(env) and not hasattr(env, "step")):
-        env = env()
+        factory, env = env, env()
+    if _is_gymnasium(env):
+        from idrl.envs.gymnasium_env import GymnasiumEnv, from_object
+
+        return from_object(env) if factory is None else GymnasiumEnv(factory)
+    if isinstance(env, HostEnv):
+        return env
     if hasattr(env, "step_env") and hasattr(env, "default_params"):
         return GymnaxEnv(env)
     missing = [
@@ -59,18 +72,24 @@ def make_env(env: Any) -> Env:
     if missing:
         raise IdrlError(
             f"{type(env).__name__} is no environment idrl knows: it lacks {', '.join(missing)}; "
-            "see idrl.envs.Env for the protocol, or pass a gymnax environment."
+            "see idrl.envs.Env for the protocol, or pass one of gymnax or Gymnasium."
         )
     if not hasattr(env, "name"):
         env.name = type(env).__name__
     return env
 
 
-def _by_name(name: str) -> Env:
+def _is_gymnasium(env: Any) -> bool:
+    """Without an import: where nobody imported Gymnasium, nobody has an environment of it."""
+    gymnasium = sys.modules.get("gymnasium")
+    return gymnasium is not None and isinstance(env, gymnasium.Env)
+
+
+def _by_name(name: str) -> Env | HostEnv:
     if name in _USER:
-        env = make_env(_USER[name])
-        env.name = name
-        return env
+        registered = make_env(_USER[name])
+        registered.name = name
+        return registered
     path, _, query = name.partition("?")
     family, _, argument = path.partition("/")
     options = _options(name, query)
@@ -87,6 +106,11 @@ def _by_name(name: str) -> Env:
         raise IdrlError(f"{name!r}: {path} takes no options.")
     if (family == "gymnax" and argument) or path in ALIASES:
         return make_gymnax(path)
+    if family == "gym" and argument:
+        from idrl.envs.gymnasium_env import from_id  # it takes a while to import
+
+        values = [parse_assignment(f"{key}={value}") for key, value in options.items()]
+        return from_id(name, {key: value for each in values for key, value in each.items()})
     raise IdrlError(f"unknown environment {name!r}; {nearest(path, families())}")
 
 
