@@ -73,14 +73,16 @@ class Hosted(Learner):
         self.now: Outside | None = None  # where the vector's environments are
         self.sums: tuple[list[str], list[str]] | None = None  # names of what a block averages
         over = self._over_devices
-        self._draw = jax.jit(over(jax.vmap(self._init), (SEEDS, SEEDS, SEEDS), SEEDS))
+        self._draw = jax.jit(
+            over(jax.vmap(self._init), (SEEDS, SEEDS, SEEDS), SEEDS), compiler_options=quick()
+        )
 
-        def acting(rule):
+        def acting(rule, options=None):
             specs = (SEEDS, SEEDS, SEEDS, SAME), (SEEDS, SEEDS, SEEDS)
             act = over(functools.partial(self._act_all, rule), *specs)
-            return jax.jit(act, donate_argnums=(0, 2))
+            return jax.jit(act, donate_argnums=(0, 2), compiler_options=options)
 
-        self._try, self._act = acting(None), acting(agent.spec.explore)
+        self._try, self._act = acting(None, quick()), acting(agent.spec.explore)
         self._update = jax.jit(
             over(self._update_all, (SEEDS, SEEDS, SAME, SAME), (SEEDS, SEEDS)),
             donate_argnums=(0, 1),
@@ -90,7 +92,9 @@ class Hosted(Learner):
             over(jax.vmap(self._keep_best), (SEEDS, SEEDS), (SEEDS, SEEDS)),
             donate_argnums=0, compiler_options=quick(),
         )  # fmt: skip
-        self._example_actions = jax.jit(jax.vmap(self._example_action, (0, None, 0)))
+        self._example_actions = jax.jit(
+            jax.vmap(self._example_action, (0, None, 0)), compiler_options=quick()
+        )
 
     # -- on the device ------------------------------------------------------------------------
 

@@ -23,13 +23,13 @@ class Judge:
 
     def __init__(self, learner: Learner, env: HostEnv):
         self.agent, self.seeds, self.evaluation = learner.agent, learner.seeds, learner.evaluation
-        self.env = env
+        self.env, self.learner = env, learner
         self.vectors: dict[int, Vector] = {}  # by environments of each seed
         specs = (*(SEEDS,) * 7, SAME, SAME)
         self._choose = jax.jit(
             learner._over_devices(self._choose_all, specs, SEEDS), compiler_options=quick()
         )
-        self._score = jax.jit(jax.vmap(score_of, 1))
+        self._score = jax.jit(jax.vmap(score_of, 1), compiler_options=quick())
 
     def _choose_all(self, params, prior, keys, obs, first, memory, allowed, number, t):
         """By the evaluation rule; `number` is that of the evaluation, negative for a score."""
@@ -104,7 +104,7 @@ class _Player:
         self.judge = judge
         self.fixed = (params, state.agent.prior, state.key)
         self.number, self.t = np.int32(number), 0
-        self.memory: Any = np.zeros((judge.seeds, envs), np.int32)
+        self.memory = judge.learner._spread(np.zeros((judge.seeds, envs), np.int32))
 
     def act(self, fleet: Fleet) -> np.ndarray:
         obs, first, allowed = (

@@ -5,6 +5,7 @@ So a seed draws the same numbers alone or among others, before or after a resume
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax
@@ -31,9 +32,13 @@ def task_of(env: Env, key: jax.Array) -> Any:
 
 def env_seeds(keys: jax.Array, name: str, number: Any, envs: int) -> np.ndarray:
     """`[S, envs]` seeds below 2³¹ for environments on the host, from each seed's own key."""
+    return np.asarray(_env_seeds(keys, name, np.int32(number), envs)).astype(np.int64)
 
+
+@functools.partial(jax.jit, static_argnames=("name", "envs"))
+def _env_seeds(keys, name, number, envs):
     def one(key_data):
         key = stream(jax.random.wrap_key_data(key_data), name, number)
         return jax.random.bits(key, (envs,), jnp.uint32) >> 1
 
-    return np.asarray(jax.vmap(one)(jnp.asarray(keys))).astype(np.int64)
+    return jax.vmap(one)(keys)
