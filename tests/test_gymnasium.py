@@ -365,10 +365,10 @@ def test_presets_by_name_and_by_shape():
 
 def test_images_train():
     class Image(Toy):
-        observation_space = spaces.Box(0, 255, (36, 36, 1), np.uint8)
+        observation_space = spaces.Box(0, 255, (8, 8, 1), np.uint8)
 
         def _seen(self):
-            return np.full((36, 36, 1), self.t, np.uint8), {}
+            return np.full((8, 8, 1), self.t, np.uint8), {}
 
     env = GymnasiumEnv(Image)
     changes = {k: v for k, v in SMALL.items() if k != "trunk"} | {"seeds": 1}
