@@ -341,6 +341,7 @@ def test_an_environment_with_its_own_chance_starts_anew_and_says_so():
 
 def test_an_object_a_factory_and_a_name_train_alike(tmp_path, capsys):
     idrl.register_env("toy-gym", Toy)
+    assert resolve("dqn", "toy-gym").trunk.kind == "mlp"
     runs = [
         idrl.train("dqn", env, seeds=2, settings=SMALL, out=tmp_path / str(i))
         for i, env in enumerate((Toy(), Toy, "toy-gym"))
@@ -421,6 +422,12 @@ def test_bad_names_are_one_sentence(name, says, tmp_path, monkeypatch, capsys):
     assert says in error
     assert error.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_a_factory_must_make_new_ones(tmp_path):
+    one = Toy()
+    with pytest.raises(idrl.IdrlError, match="the same environment twice"):
+        idrl.train("dqn", lambda: one, settings=SMALL, out=tmp_path / "run")
 
 
 def test_a_missing_package_is_named(monkeypatch):

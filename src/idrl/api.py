@@ -68,9 +68,9 @@ def train(
     environment object needs that object again as `env`.
     """
     if resume is not None:
-        given = {"agent": agent, "steps": steps, "seeds": seeds, "seed": seed, "out": out,
+        told = {"agent": agent, "steps": steps, "seeds": seeds, "seed": seed, "out": out,
                  "config": config, "settings": settings or None}  # fmt: skip
-        extra = [name for name, value in given.items() if value is not None]
+        extra = [name for name, value in told.items() if value is not None]
         if extra:
             raise IdrlError(
                 f"a resumed run keeps its own settings: leave {', '.join(extra)} away, "
@@ -88,22 +88,19 @@ def train(
         flags = {"seeds": DEFAULT_SEEDS} | flags
     changes = [dict(settings)] if isinstance(settings, Mapping) else assignments(settings)
     prepare()
-    given_world = None if isinstance(env, str) or env is None else make_env(env)
+    given = None if isinstance(env, str) or env is None else make_env(env)
     resolved = resolve(
-        agent,
-        env if given_world is None else given_world.name,
-        file=file,
-        changes=[*changes, flags],
-        obs_shape=None if given_world is None else given_world.obs_shape,
-    )
-    world = make_env(resolved.env) if given_world is None else given_world
+        agent, env if given is None else given.name, file=file, changes=[*changes, flags],
+        obs_shape=given.obs_shape if isinstance(given, HostEnv) else None,
+    )  # fmt: skip
+    world = make_env(resolved.env) if given is None else given
     Agent(resolved.spec, world.obs_shape, world.num_actions)  # refuses what cannot be built
     _check_sinks(tensorboard)
     path = Path(out) if out else free_name(Path("runs"), f"{resolved.agent}-{resolved.env}")
     about = {
         "obs_shape": list(world.obs_shape),
         "num_actions": world.num_actions,
-        "env_object": given_world is not None,
+        "env_object": given is not None,
         "device": f"{jax.device_count()} × {jax.devices()[0].device_kind}",
     }
     folder = RunFolder.create(path, to_dict(resolved), about)

@@ -60,8 +60,8 @@ def resolve(
     default_agent: str = "c51-ids",
     default_env: str = "deep_sea/10",
 ) -> RunConfig:
-    """The config of a run; later sources win, and every name is checked. `obs_shape` is known of
-    an environment that is no name."""
+    """The config of a run; later sources win, and every name is checked. `obs_shape` is that of
+    an environment object on the host, which no name stands for."""
     file = file or {}
     for name, given in (("agent", agent), ("env", env)):
         if given is not None and file.get(name, given) != given:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from idrl.envs.registry import family_of, make_env, size_of
+from idrl.envs import HostEnv, family_of, make_env
+from idrl.envs.registry import is_registered, size_of
 
 Settings = dict[str, Any]
 
@@ -24,15 +25,14 @@ _LIKE = {
 def preset(agent: Settings, env: str, obs_shape: tuple[int, ...] | None = None) -> Settings:
     """What to change in the declaration `agent` (as a dictionary) for the environment `env`.
 
-    `obs_shape` is what an environment object shows; one that a name stands for is asked.
+    `obs_shape` is what an environment object on the host shows; a name is looked up.
     """
-    family = family_of(env)
-    if family == "gym" and obs_shape is None:
-        obs_shape = make_env(env).obs_shape
-    if obs_shape is not None and len(obs_shape) == 3 and family not in ("deep_sea", "gymnax"):
+    if obs_shape is None and (family_of(env) == "gym" or is_registered(env)):
+        world = make_env(env)
+        obs_shape = world.obs_shape if isinstance(world, HostEnv) else None
+    if obs_shape is not None and len(obs_shape) == 3:
         return _by_kind(agent, **images(obs_shape))
-    if env.partition("?")[0] in _LIKE:
-        family = _LIKE[env.partition("?")[0]]
+    family = family_of(_LIKE.get(env.partition("?")[0], env))
     if family == "deep_sea":
         return _by_kind(agent, **deep_sea(env))
     if family == "cartpole":

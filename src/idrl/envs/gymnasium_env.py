@@ -55,6 +55,11 @@ class GymnasiumVector:
     def __init__(self, env: GymnasiumEnv, count: int):
         self.env = env
         self.envs = [env.one() for _ in range(count)]
+        if len({id(one.unwrapped) for one in self.envs}) < count:
+            raise IdrlError(
+                f"the function that makes {env.name} returned the same environment twice; it must "
+                "make a new one at each call."
+            )
         self.over = np.zeros(count, bool)  # the episode has ended: the next step resets
         self.length = np.zeros(count, np.int64)
         self.obs = np.zeros((count, *env.obs_shape), env.obs_dtype)

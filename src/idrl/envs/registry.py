@@ -38,6 +38,10 @@ def families() -> dict[str, str]:
     return known | dict.fromkeys(_USER, "registered by you")
 
 
+def is_registered(name: str) -> bool:
+    return name in _USER
+
+
 def family_of(name: str) -> str:
     """The family that a preset is chosen by."""
     return name.split("?")[0].split("/")[0]

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from idrl.envs.host import HostEnv, Vector
+from idrl.errors import IdrlError
 from idrl.training.program import Episodes
 
 NO_SEED = -1
@@ -141,14 +142,16 @@ def retrace(
     An environment that does not come out where it was (it draws chance from elsewhere than its
     seed) starts a new episode with the next step.
     """
-    start = t - len(journal.actions)
-    nothing = np.full(len(journal.seed), -1)
-    seen = vector.step(nothing, np.where(journal.since == start, journal.seed, NO_SEED))
-    for step, actions in enumerate(journal.actions, start=start):
-        going = np.where(journal.since <= step, actions, -1)
-        seen = vector.step(going, np.where(journal.since == step + 1, journal.seed, NO_SEED))
-    count = len(journal.seed)
-    same = (seen.obs == fleet.obs).reshape(count, -1).all(1)
+    count, start = len(journal.seed), t - len(journal.actions)
+    try:
+        nothing = np.full(count, -1)
+        seen = vector.step(nothing, np.where(journal.since == start, journal.seed, NO_SEED))
+        for step, actions in enumerate(journal.actions, start=start):
+            going = np.where(journal.since <= step, actions, -1)
+            seen = vector.step(going, np.where(journal.since == step + 1, journal.seed, NO_SEED))
+        same = (seen.obs == fleet.obs).reshape(count, -1).all(1)
+    except IdrlError:  # an action that was fine then is refused now
+        same = np.zeros(count, bool)
     if same.all():
         return fleet, journal
     warnings.warn(
