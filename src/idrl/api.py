@@ -13,8 +13,7 @@ import numpy as np
 from idrl.agents import Agent
 from idrl.config import RunConfig, assignments, read_config, resolve
 from idrl.devices import prepare
-from idrl.envs import make_env
-from idrl.envs.base import Env
+from idrl.envs import Env, HostEnv, make_env
 from idrl.errors import IdrlError
 from idrl.policy import Policy
 from idrl.report.curves import learning_curve
@@ -69,9 +68,9 @@ def train(
     environment object needs that object again as `env`.
     """
     if resume is not None:
-        given = {"agent": agent, "steps": steps, "seeds": seeds, "seed": seed, "out": out,
+        told = {"agent": agent, "steps": steps, "seeds": seeds, "seed": seed, "out": out,
                  "config": config, "settings": settings or None}  # fmt: skip
-        extra = [name for name, value in given.items() if value is not None]
+        extra = [name for name, value in told.items() if value is not None]
         if extra:
             raise IdrlError(
                 f"a resumed run keeps its own settings: leave {', '.join(extra)} away, "
@@ -89,16 +88,19 @@ def train(
         flags = {"seeds": DEFAULT_SEEDS} | flags
     changes = [dict(settings)] if isinstance(settings, Mapping) else assignments(settings)
     prepare()
-    env_name = env if isinstance(env, str) or env is None else make_env(env).name
-    resolved = resolve(agent, env_name, file=file, changes=[*changes, flags])
-    world = make_env(resolved.env if isinstance(env, str) or env is None else env)
+    given = None if isinstance(env, str) or env is None else make_env(env)
+    resolved = resolve(
+        agent, env if given is None else given.name, file=file, changes=[*changes, flags],
+        obs_shape=given.obs_shape if isinstance(given, HostEnv) else None,
+    )  # fmt: skip
+    world = make_env(resolved.env) if given is None else given
     Agent(resolved.spec, world.obs_shape, world.num_actions)  # refuses what cannot be built
     _check_sinks(tensorboard)
     path = Path(out) if out else free_name(Path("runs"), f"{resolved.agent}-{resolved.env}")
     about = {
         "obs_shape": list(world.obs_shape),
         "num_actions": world.num_actions,
-        "env_object": not (isinstance(env, str) or env is None),
+        "env_object": given is not None,
         "device": f"{jax.device_count()} × {jax.devices()[0].device_kind}",
     }
     folder = RunFolder.create(path, to_dict(resolved), about)
@@ -118,7 +120,9 @@ def _resume(path: Path, env: Any, tensorboard: bool, display: Display | None) ->
     return _go(folder, config, make_env(config.env if env is None else env), tensorboard, display)
 
 
-def _go(folder: RunFolder, config: RunConfig, env: Env, tensorboard: bool, display) -> Run:
+def _go(
+    folder: RunFolder, config: RunConfig, env: Env | HostEnv, tensorboard: bool, display
+) -> Run:
     sinks: list[Sink] = [TensorBoard(folder.path / "tensorboard")] if tensorboard else []
     run_session(folder, config, env, sinks=sinks, display=display)
     learning_curve([folder.path], folder.path / "curve.png")
@@ -183,8 +187,11 @@ def evaluate(
         raise IdrlError("this run was trained on an environment object; pass it as env=….")
     prepare()
     program = make_program(run.config, make_env(run.config.env if env is None else env))
-    state, _, _ = restore_state(program, folder, run.config.seed)
-    return jax.device_get(program.score_best(state, episodes, limit_steps))
+    state, _, _ = restore_state(program, folder)
+    try:
+        return jax.device_get(program.score_best(state, episodes, limit_steps))
+    finally:
+        program.close()
 
 
 def _newest_checkpoint(run: Run) -> Path:

@@ -56,10 +56,12 @@ def resolve(
     *,
     file: dict[str, Any] | None = None,
     changes: Iterable[dict[str, Any]] = (),
+    obs_shape: tuple[int, ...] | None = None,
     default_agent: str = "c51-ids",
     default_env: str = "deep_sea/10",
 ) -> RunConfig:
-    """The config of a run; later sources win, and every name is checked."""
+    """The config of a run; later sources win, and every name is checked. `obs_shape` is that of
+    an environment object on the host, which no name stands for."""
     file = file or {}
     for name, given in (("agent", agent), ("env", env)):
         if given is not None and file.get(name, given) != given:
@@ -72,7 +74,7 @@ def resolve(
     if any(name in change for change in changes for name in ("agent", "env")):
         raise IdrlError("agent and env are arguments, not settings: idrl train AGENT ENV --set …")
     data = to_dict(declared(agent)) | {"agent": agent, "env": env}
-    data = merge(data, preset(data, env))
+    data = merge(data, preset(data, env, obs_shape))
     for change in (file, *changes):
         data = merge(data, change)
     return build(RunConfig, data)

@@ -9,14 +9,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from idrl.envs.registry import family_of, option_of, size_of
+from idrl.envs import HostEnv, family_of, make_env
+from idrl.envs.registry import is_registered, option_of, size_of
 
 Settings = dict[str, Any]
 
+# The same tasks elsewhere.
+_LIKE = {
+    "gym/CartPole-v1": "cartpole",
+    "gym/Acrobot-v1": "acrobot",
+    "gym/MountainCar-v0": "mountain_car",
+}
 
-def preset(agent: Settings, env: str) -> Settings:
-    """What to change in the declaration `agent` (as a dictionary) for the environment `env`."""
-    family = family_of(env)
+
+def preset(agent: Settings, env: str, obs_shape: tuple[int, ...] | None = None) -> Settings:
+    """What to change in the declaration `agent` (as a dictionary) for the environment `env`.
+
+    `obs_shape` is what an environment object on the host shows; a name is looked up.
+    """
+    if obs_shape is None and (family_of(env) == "gym" or is_registered(env)):
+        world = make_env(env)
+        obs_shape = world.obs_shape if isinstance(world, HostEnv) else None
+    if obs_shape is not None and len(obs_shape) == 3:
+        return _by_kind(agent, **images(obs_shape))
+    family = family_of(_LIKE.get(env.partition("?")[0], env))
     if family == "deep_sea":
         return _by_kind(agent, **deep_sea(env))
     if family == "noisy_chain":
@@ -177,6 +193,18 @@ def cartpole() -> Settings:
     settings["training"]["steps"] = 200_000  # 120,000 leaves one seed in four short of 475
     settings["kinds"]["categorical"] |= {"v_min": 0.0, "v_max": 100.0}  # 1/(1-γ) = 100
     return settings
+
+
+def images(obs_shape: tuple[int, ...]) -> Settings:
+    """Gymnasium's images: the paper's numbers, for one machine and less than 200M frames."""
+    large = min(obs_shape[:2]) >= 36  # what the convolutions of Mnih et al. need
+    return {
+        "trunk": {"kind": "nature_cnn" if large else "minatar_cnn"},
+        "kinds": {},
+        "learning": {"replay_capacity": 100_000},  # 2.8 GB of 96×96×3; 1M would be 28
+        "training": {"steps": 10_000_000, "envs": 8},
+        "evaluation": {"steps": 25_000, "envs": 8},
+    }
 
 
 def small_control(family: str) -> Settings:

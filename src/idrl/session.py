@@ -10,18 +10,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-import jax
 import numpy as np
 
 from idrl.agents import Agent
 from idrl.config import RunConfig
-from idrl.envs.base import Env
+from idrl.envs import Env, HostEnv
 from idrl.errors import TrainingDiverged
 from idrl.runs import checkpoint
 from idrl.runs.folder import RunFolder
 from idrl.runs.records import Sink
-from idrl.training.compiled import Program
+from idrl.training.compiled import Compiled
+from idrl.training.hosted import Hosted
 from idrl.training.loop import Progress, train
+from idrl.training.program import Program
 
 CHECKPOINT_SECONDS = 300
 
@@ -42,44 +43,49 @@ class Interrupted(Exception):
         self.path = path
 
 
-def make_program(config: RunConfig, env: Env) -> Program:
+def make_program(config: RunConfig, env: Env | HostEnv) -> Program:
     agent = Agent(config.spec, env.obs_shape, env.num_actions)
-    return Program(agent, env, config.training, config.evaluation, config.seeds)
+    rest = config.training, config.evaluation, config.seeds
+    if isinstance(env, HostEnv):
+        return Hosted(agent, env, *rest)
+    return Compiled(agent, env, *rest)
 
 
-def restore_state(program: Program, folder: RunFolder, seed: int) -> tuple[Any, dict, list[str]]:
+def restore_state(program: Program, folder: RunFolder) -> tuple[Any, dict, list[str]]:
     """The newest intact checkpoint's state and meta, or None, and what was passed over."""
     place, damaged = checkpoint.newest(folder.checkpoints)
     if place is None:
         return None, {}, damaged
-    like = jax.eval_shape(program.start, program.seed_keys(seed))[0]
-    state = program.place(checkpoint.restore(place, like))
+    state = program.place(checkpoint.restore(place, program.like()))
     return state, checkpoint.read_meta(place), damaged
 
 
 def run_session(
     folder: RunFolder,
     config: RunConfig,
-    env: Env,
+    env: Env | HostEnv,
     *,
     sinks: list[Sink],
     display: Display | None = None,
 ) -> None:
     """Train from the newest checkpoint, or from the beginning, to the end."""
     folder.lock()
+    program = None
     try:
         with _signals() as stop:
-            _train(folder, config, env, sinks, display, stop)
+            program = make_program(config, env)
+            _train(program, folder, config, sinks, display, stop)
     finally:
+        if program is not None:
+            program.close()
         for sink in sinks:
             sink.close()
         folder.unlock()
 
 
-def _train(folder, config, env, sinks, display, stop: threading.Event) -> None:
-    program = make_program(config, env)
+def _train(program, folder, config, sinks, display, stop: threading.Event) -> None:
     keys = program.seed_keys(config.seed)
-    state, meta, _ = restore_state(program, folder, config.seed)
+    state, meta, _ = restore_state(program, folder)
     sizes = meta.get("sizes", {})
     for name, table in folder.tables.items():
         table.cut(sizes.get(name, 0))

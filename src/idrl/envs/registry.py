@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -10,9 +11,11 @@ from idrl.envs.base import Env
 from idrl.envs.deep_sea import DeepSea
 from idrl.envs.gymnax_env import ALIASES, GymnaxEnv, make_gymnax
 from idrl.envs.heteroscedastic import SOURCES, heteroscedastic
+from idrl.envs.host import HostEnv
 from idrl.envs.minatar import GAMES, MinAtar
 from idrl.envs.noisy_chain import NoisyChain
 from idrl.errors import IdrlError, nearest
+from idrl.schema import parse_assignment
 
 _USER: dict[str, Callable[[], Any]] = {}
 
@@ -36,8 +39,13 @@ def families() -> dict[str, str]:
         **{f"minatar/{name}": f"10×10 board (gymnax {GAMES[name]}); ?sticky=0.1" for name in GAMES},
         **{alias: f"{text} (gymnax {name})" for alias, (name, text) in ALIASES.items()},
         "gymnax/NAME": "any other gymnax environment with discrete actions",
+        "gym/ID": "any Gymnasium environment with discrete actions; ?option=value for its make",
     }
     return known | dict.fromkeys(_USER, "registered by you")
+
+
+def is_registered(name: str) -> bool:
+    return name in _USER
 
 
 def family_of(name: str) -> str:
@@ -57,12 +65,21 @@ def option_of(name: str, option: str, default: float) -> float:
     return default if text is None else _number(name, text, float)
 
 
-def make_env(env: Any) -> Env:
-    """An `Env` from a name, an object (ours or gymnax's), or a factory of one."""
+def make_env(env: Any) -> Env | HostEnv:
+    """An environment from a name, from an object (ours, gymnax's, Gymnasium's) or its factory."""
     if isinstance(env, str):
         return _by_name(env)
+    if isinstance(env, HostEnv):
+        return env
+    factory = None
     if isinstance(env, type) or (callable(env) and not hasattr(env, "step")):
-        env = env()
+        factory, env = env, env()
+    if _is_gymnasium(env):
+        from idrl.envs.gymnasium_env import GymnasiumEnv, from_object
+
+        return from_object(env) if factory is None else GymnasiumEnv(factory)
+    if isinstance(env, HostEnv):
+        return env
     if hasattr(env, "step_env") and hasattr(env, "default_params"):
         return GymnaxEnv(env)
     missing = [
@@ -71,18 +88,24 @@ def make_env(env: Any) -> Env:
     if missing:
         raise IdrlError(
             f"{type(env).__name__} is no environment idrl knows: it lacks {', '.join(missing)}; "
-            "see idrl.envs.Env for the protocol, or pass a gymnax environment."
+            "see idrl.envs.Env for the protocol, or pass one of gymnax or Gymnasium."
         )
     if not hasattr(env, "name"):
         env.name = type(env).__name__
     return env
 
 
-def _by_name(name: str) -> Env:
+def _is_gymnasium(env: Any) -> bool:
+    """Without an import: where nobody imported Gymnasium, nobody has an environment of it."""
+    gymnasium = sys.modules.get("gymnasium")
+    return gymnasium is not None and isinstance(env, gymnasium.Env)
+
+
+def _by_name(name: str) -> Env | HostEnv:
     if name in _USER:
-        env = make_env(_USER[name])
-        env.name = name
-        return env
+        registered = make_env(_USER[name])
+        registered.name = name
+        return registered
     path, _, query = name.partition("?")
     family, _, argument = path.partition("/")
     options = _options(name, query)
@@ -111,6 +134,11 @@ def _by_name(name: str) -> Env:
         return heteroscedastic(argument)
     if (family == "gymnax" and argument) or path in ALIASES:
         return make_gymnax(path)
+    if family == "gym" and argument:
+        from idrl.envs.gymnasium_env import from_id  # it takes a while to import
+
+        values = [parse_assignment(f"{key}={value}") for key, value in options.items()]
+        return from_id(name, {key: value for each in values for key, value in each.items()})
     raise IdrlError(f"unknown environment {name!r}; {nearest(path, families())}")
 
 

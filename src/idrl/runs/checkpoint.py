@@ -70,7 +70,8 @@ def read_meta(place: Path) -> dict[str, Any]:
 
 def restore(place: Path, like: Any, prefix: str = "") -> Any:
     """The saved pytree in the structure of `like` (arrays or shapes), whose sizes are checked
-    before anything is read. `prefix` names the part of the saved tree that `like` is."""
+    before anything is read; None in a shape is any length, which the file's own size bounds.
+    `prefix` names the part of the saved tree that `like` is."""
     treedef = jax.tree.structure(like)
     leaves = []
     try:
@@ -81,7 +82,7 @@ def restore(place: Path, like: Any, prefix: str = "") -> Any:
                 if name not in known:
                     raise IdrlError(f"{place.name} holds no {name!r}: it is of another config.")
                 shape = tuple(saved.get_slice(name).get_shape())
-                if shape != tuple(leaf.shape):
+                if not _fits(shape, tuple(leaf.shape)):
                     raise IdrlError(
                         f"{place.name} holds {name!r} as {shape}, but its config says {leaf.shape}."
                     )
@@ -94,6 +95,12 @@ def restore(place: Path, like: Any, prefix: str = "") -> Any:
     except (SafetensorError, OSError) as error:
         raise IdrlError(f"{place} cannot be read: {error}.") from None
     return jax.tree.unflatten(treedef, leaves)
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
+    return len(shape) == len(wanted) and all(
+        w in (None, n) for n, w in zip(shape, wanted, strict=True)
+    )
 
 
 def _named(tree: Any) -> list[tuple[str, Any]]:

@@ -23,7 +23,9 @@ from idrl.runs.records import Table
 
 FORMAT = 1
 TABLES = ("metrics", "evaluations", "episodes", "timings")
-_LIBRARIES = ("idrl", "jax", "jaxlib", "flax", "optax", "gymnax", "numpy", "safetensors")
+_LIBRARIES = (
+    "idrl", "jax", "jaxlib", "flax", "optax", "gymnax", "gymnasium", "numpy", "safetensors",
+)  # fmt: skip
 
 
 class RunFolder:

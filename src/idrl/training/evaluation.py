@@ -46,7 +46,7 @@ def play(
     act = _act(agent, env, params, prior, task, loop_key)
     worlds = begin(env, task, begin_key, envs)
     _, seen = jax.lax.scan(act, worlds, jnp.arange(math.ceil(steps / envs)))
-    return _score(seen.ended, seen.episode_return, seen.episode_length, seen.info)
+    return score_of(seen.ended, seen.episode_return, seen.episode_length, seen.info)
 
 
 def play_episodes(
@@ -76,14 +76,15 @@ def play_episodes(
     kept = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
     done = jnp.zeros(episodes, bool)
     _, _, done, kept = jax.lax.while_loop(unfinished, one, (jnp.int32(0), worlds, done, kept))
-    return _score(done, *kept)
+    return score_of(done, *kept)
 
 
 def _ends(seen):
     return seen.episode_return, seen.episode_length, seen.info
 
 
-def _score(ended, returns, lengths, info) -> Score:
+def score_of(ended, returns, lengths, info) -> Score:
+    """Over the entries of arrays of one shape where an episode `ended`."""
     count = ended.sum()
 
     def mean(values):

@@ -1,5 +1,5 @@
-"""Drives the compiled programs block by block, as a generator: what to do with what happened
-(records, display, checkpoints) is the business of whoever iterates."""
+"""Drives a program block by block, as a generator: what to do with what happened (records,
+display, checkpoints) is the business of whoever iterates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from idrl.training.compiled import Program, TrainState
+from idrl.training.program import Program, TrainState
 from idrl.training.spec import due
 
 

@@ -1,0 +1,241 @@
+"""Any Gymnasium environment with discrete actions, by its ID, as an object, or from a factory."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from idrl.envs.host import HostEnv, Seen
+from idrl.errors import IdrlError, unknown
+
+MASK = "action_mask"  # the key of `info` that PettingZoo and Gymnasium's own Taxi use
+
+
+class GymnasiumEnv(HostEnv):
+    """Environments as `factory()` makes them, seen through `observe_as_array`."""
+
+    def __init__(self, factory: Callable[[], gymnasium.Env], name: str | None = None):
+        self.factory = factory
+        probe = factory()
+        spec_id = getattr(probe.spec, "id", None)
+        self.name = name or (f"gym/{spec_id}" if spec_id else type(probe.unwrapped).__name__)
+        actions = probe.action_space
+        if not isinstance(actions, spaces.Discrete):
+            kind = "continuous" if isinstance(actions, spaces.Box) else type(actions).__name__
+            raise IdrlError(
+                f"{self.name} has {kind} actions; idrl's agents need a finite set of them "
+                "(spaces.Discrete)."
+            )
+        self.num_actions, self.first_action = int(actions.n), int(actions.start)
+        wrapped = observe_as_array(probe, self.name)
+        assert wrapped.observation_space.shape is not None
+        self.obs_shape = tuple(wrapped.observation_space.shape)
+        self.obs_dtype = wrapped.observation_space.dtype
+        _, info = _guarded(self.name, "its first reset", lambda: wrapped.reset(seed=0))
+        self.masked = MASK in info
+        wrapped.close()
+
+    def one(self) -> gymnasium.Env:
+        """A single environment whose observations are what the agent sees."""
+        return observe_as_array(self.factory(), self.name)
+
+    def make(self, count: int) -> GymnasiumVector:
+        return GymnasiumVector(self, count)
+
+
+class GymnasiumVector:
+    """N environments stepped in turn."""
+
+    def __init__(self, env: GymnasiumEnv, count: int):
+        self.env = env
+        self.envs = [env.one() for _ in range(count)]
+        if len({id(one.unwrapped) for one in self.envs}) < count:
+            raise IdrlError(
+                f"the function that makes {env.name} returned the same environment twice; it must "
+                "make a new one at each call."
+            )
+        self.over = np.zeros(count, bool)  # the episode has ended: the next step resets
+        self.length = np.zeros(count, np.int64)
+        self.obs = np.zeros((count, *env.obs_shape), env.obs_dtype)
+        self.allowed = np.ones((count, env.num_actions), bool) if env.masked else None
+
+    def step(self, action: np.ndarray, seed: np.ndarray) -> Seen:
+        count = len(self.envs)
+        self.obs = self.obs.copy()  # what was handed out stays as it was
+        if self.allowed is not None:
+            self.allowed = self.allowed.copy()
+        reward = np.zeros(count, np.float32)
+        terminated, truncated, reset = (np.zeros(count, bool) for _ in range(3))
+        for i, env in enumerate(self.envs):
+            if seed[i] >= 0 or (action[i] >= 0 and self.over[i]):
+                reset[i] = True
+                self._reset(i, env, int(seed[i]) if seed[i] >= 0 else None)
+            elif action[i] >= 0:
+                reward[i], terminated[i], truncated[i] = self._step(i, env, int(action[i]))
+        self._check(reward, action)
+        return Seen(self.obs, reward, terminated, truncated, reset, self.allowed)
+
+    def _reset(self, i: int, env: gymnasium.Env, seed: int | None) -> None:
+        where = f"a reset with seed {seed}" if seed is not None else "a reset"
+        obs, info = _guarded(self.env.name, where, lambda: env.reset(seed=seed))
+        self.over[i], self.length[i] = False, 0
+        self._look(i, obs, info)
+
+    def _step(self, i: int, env: gymnasium.Env, action: int) -> tuple[float, bool, bool]:
+        action += self.env.first_action
+        try:
+            obs, reward, terminated, truncated, info = env.step(action)
+        except Exception as error:
+            raise _failed(self.env.name, self._place(i, action), error) from error
+        self.over[i] = terminated or truncated
+        self.length[i] += 1
+        self._look(i, obs, info)
+        return float(reward), bool(terminated), bool(truncated) and not terminated
+
+    def _look(self, i: int, obs: Any, info: dict[str, Any]) -> None:
+        self.obs[i] = obs
+        if self.allowed is None:
+            return
+        if self.over[i] or MASK not in info:
+            self.allowed[i] = True  # nothing is chosen here, or the environment says nothing
+            return
+        self.allowed[i] = np.asarray(info[MASK], bool)
+        if not self.allowed[i].any():
+            step = int(self.length[i])
+            raise IdrlError(f"{self.env.name} allows no action at step {step} of an episode.")
+
+    def _check(self, reward: np.ndarray, action: np.ndarray) -> None:
+        """Numbers gone wrong are named where they come from, not where a loss meets them."""
+        good = np.isfinite(reward)
+        if self.obs.dtype.kind == "f":
+            good &= np.isfinite(self.obs).reshape(len(good), -1).all(1)
+        if not good.all():
+            i = int(np.flatnonzero(~good)[0])
+            raise IdrlError(
+                f"{self.env.name} returned a reward or an observation that is not finite at "
+                f"{self._place(i, int(action[i]) + self.env.first_action, 0)}."
+            )
+
+    def _place(self, i: int, action: int, ahead: int = 1) -> str:
+        return f"step {self.length[i] + ahead} of an episode of environment {i}, action {action}"
+
+    def close(self) -> None:
+        for env in self.envs:
+            env.close()
+
+
+class ArrayObservation(gymnasium.ObservationWrapper, gymnasium.utils.RecordConstructorArgs):
+    """Observations as one array, by the rule of `observe_as_array`."""
+
+    def __init__(self, env: gymnasium.Env):
+        gymnasium.utils.RecordConstructorArgs.__init__(self)
+        gymnasium.ObservationWrapper.__init__(self, env)
+        space: Any = env.observation_space
+        self.image = _is_image(space)
+        if self.image:
+            low, high = (self._turned(bound) for bound in (space.low, space.high))
+            self.observation_space = spaces.Box(low, high, dtype=np.uint8)
+            return
+        flat: Any = spaces.flatten_space(space)
+        binary = flat.dtype.kind in "iub" and flat.low.min() >= 0 and flat.high.max() <= 1
+        dtype = np.uint8 if binary or flat.dtype == np.uint8 else np.float32
+        self.observation_space = spaces.Box(
+            flat.low.astype(dtype), flat.high.astype(dtype), dtype=dtype
+        )
+
+    def observation(self, observation: Any) -> np.ndarray:
+        if self.image:
+            return self._turned(observation)
+        flat: Any = spaces.flatten(self.env.observation_space, observation)
+        return flat.astype(self.observation_space.dtype)
+
+    def _turned(self, image: np.ndarray) -> np.ndarray:
+        first = _channels_first(self.env.observation_space.shape)
+        return np.moveaxis(image, 0, -1) if first else image
+
+
+def observe_as_array(env: gymnasium.Env, name: str) -> gymnasium.Env:
+    """`env` with observations of one array.
+
+    An image (a Box of uint8 with three axes) stays one, with its channels last: where the first
+    axis is the shortest, as in 4×84×84, it is taken for them. Everything else is flattened as
+    `gymnasium.spaces.flatten` does: one-hot for Discrete and MultiDiscrete, the parts of a Tuple
+    or Dict one after the other. uint8 and one-hot codes are kept as uint8, the rest as float32.
+    """
+    space = env.observation_space
+    if not space.is_np_flattenable:
+        raise IdrlError(
+            f"{name} has {type(space).__name__} observations of no fixed size; idrl needs some "
+            "that gymnasium.spaces.flatten makes an array of."
+        )
+    return ArrayObservation(env)
+
+
+def _is_image(space: Any) -> bool:
+    return isinstance(space, spaces.Box) and space.dtype == np.uint8 and len(space.shape) == 3
+
+
+def _channels_first(shape: tuple[int, ...] | None) -> bool:
+    return shape is not None and shape[0] < min(shape[1:])
+
+
+def from_id(name: str, options: dict[str, Any]) -> GymnasiumEnv:
+    """`gym/ID`, with `options` for its constructor."""
+    env_id = name.partition("?")[0].removeprefix("gym/")
+    if env_id not in gymnasium.registry:  # nor "module:ID": a name must not import anything
+        raise unknown("Gymnasium environment", env_id, gymnasium.registry)
+
+    def make() -> gymnasium.Env:
+        # The passive checker would warn once for each of the environments of a vector.
+        return gymnasium.make(env_id, disable_env_checker=True, **options)
+
+    try:
+        return GymnasiumEnv(make, name)
+    except gymnasium.error.DependencyNotInstalled as error:
+        needs = "pip install 'idrl[box2d]'" if "box2d" in str(error).lower() else str(error)
+        raise IdrlError(f"{name} needs a package that is not installed: {needs}.") from None
+    except IdrlError:
+        raise
+    except Exception as error:  # whatever its constructor makes of the options
+        raise IdrlError(f"{name} cannot be made: {_line(error)}.") from None
+
+
+def from_object(env: gymnasium.Env) -> GymnasiumEnv:
+    """Copies of `env`; its own state is left alone."""
+
+    def duplicate() -> gymnasium.Env:
+        try:
+            return copy.deepcopy(env)
+        except Exception as error:  # Box2D's objects, open windows, …
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    assert env.spec is not None
+                    return gymnasium.make(env.spec)
+            except Exception:
+                raise IdrlError(
+                    f"{env} cannot be copied ({_line(error)}); pass a function that makes one."
+                ) from None
+
+    return GymnasiumEnv(duplicate)
+
+
+def _guarded(name: str, where: str, call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except Exception as error:
+        raise _failed(name, where, error) from error
+
+
+def _failed(name: str, where: str, error: Exception) -> IdrlError:
+    return IdrlError(f"{name} raised {type(error).__name__} at {where}: {_line(error)}.")
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".")

@@ -1,0 +1,269 @@
+"""Environments on the host, agent and replay on the device, for many seeds at once.
+
+In vector step t the device is given what the environments showed, writes the row of step t-1 to the
+replay and chooses actions; the updates due at t are queued behind that. While the device works on
+them the host steps the environments. So the updates of t see rows before t, and the actions of t+1
+come from the weights after the updates of t, whatever takes how long: there is nothing to race.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from idrl import replay as ring
+from idrl.agents import Agent
+from idrl.envs.host import HostEnv, Vector
+from idrl.training import fleet as fleets
+from idrl.training.evaluation import Score
+from idrl.training.fleet import Ends, Fleet, Journal, Voyage, by_seed
+from idrl.training.hosted_evaluation import Judge
+from idrl.training.learner import EXAMPLE_STEPS, SAME, SEEDS, Learner, quick
+from idrl.training.program import Episodes, TrainState
+from idrl.training.seeding import env_seeds, stream
+from idrl.training.spec import Evaluation, Training
+
+_BLOCK_VECTOR_STEPS = 100  # how slow an environment is nobody knows: Ctrl-C must not wait long
+
+
+class Waiting(NamedTuple):
+    """On the device, `[S, E, ...]`: a row that waits for what its actions led to, and memories."""
+
+    obs: jax.Array
+    action: jax.Array
+    heads: jax.Array | None
+    memory: jax.Array
+
+
+class Outside(NamedTuple):
+    """The environments of all seeds in a state: seed s has numbers s·E to s·E + E - 1."""
+
+    waiting: Waiting
+    fleet: Fleet
+    journal: Journal
+
+
+class Shown(NamedTuple):
+    """What the environments show the device, `[S, E, ...]` each."""
+
+    obs: Any
+    first: Any
+    allowed: Any  # or None
+    reward: Any  # of the row that waits, like the next two
+    terminated: Any
+    valid: Any
+
+
+class Hosted(Learner):
+    """One run with its environments on the host."""
+
+    def __init__(
+        self, agent: Agent, env: HostEnv, training: Training, evaluation: Evaluation, seeds: int
+    ):
+        steps = math.lcm(training.envs, agent.spec.learning.update_every_steps) // training.envs
+        super().__init__(agent, training, evaluation, seeds, max(1, _BLOCK_VECTOR_STEPS // steps))
+        self.env = env
+        self.judge = Judge(self, env)
+        self.vector: Vector | None = None
+        self.now: Outside | None = None  # where the vector's environments are
+        self.sums: tuple[list[str], list[str]] | None = None  # names of what a block averages
+        over = self._over_devices
+        self._draw = jax.jit(
+            over(jax.vmap(self._init), (SEEDS, SEEDS, SEEDS), SEEDS), compiler_options=quick()
+        )
+
+        def acting(rule, options=None):
+            specs = (SEEDS, SEEDS, SEEDS, SAME), (SEEDS, SEEDS, SEEDS)
+            act = over(functools.partial(self._act_all, rule), *specs)
+            return jax.jit(act, donate_argnums=(0, 2), compiler_options=options)
+
+        self._try, self._act = acting(None, quick()), acting(agent.spec.explore)
+        self._update = jax.jit(
+            over(self._update_all, (SEEDS, SEEDS, SAME, SAME), (SEEDS, SEEDS)),
+            donate_argnums=(0, 1),
+        )
+        self._copy = jax.jit(over(self._copy_target, (SEEDS,), SEEDS), donate_argnums=0)
+        self._keep = jax.jit(
+            over(jax.vmap(self._keep_best), (SEEDS, SEEDS), (SEEDS, SEEDS)),
+            donate_argnums=0, compiler_options=quick(),
+        )  # fmt: skip
+        self._example_actions = jax.jit(
+            jax.vmap(self._example_action, (0, None, 0)), compiler_options=quick()
+        )
+
+    # -- on the device ------------------------------------------------------------------------
+
+    def _init(self, key_data, examples, obs) -> TrainState:
+        key = jax.random.wrap_key_data(key_data)
+        agent_key = jax.random.split(stream(key, "init"), 3)[0]
+        row = self._row_like(obs)
+        waiting = Waiting(obs, row.action, row.mask, row.action)
+        return self._fresh(key_data, agent_key, examples, (), waiting, obs)
+
+    def _example_action(self, key_data, t, allowed):
+        key = jax.random.split(stream(jax.random.wrap_key_data(key_data), "init"), 3)[2]
+        return self._random(jax.random.fold_in(key, t), self.envs, allowed)
+
+    def _act_one(self, rule, state: TrainState, shown: Shown, t):
+        """Write the row of the step before and choose the actions of vector step `t`."""
+        waiting: Waiting = state.worlds
+        row = ring.Row(
+            waiting.obs, waiting.action, shown.reward, shown.terminated, shown.valid, waiting.heads
+        )
+        # Before step 0 no row waits: an invalid one goes where the ring is written last.
+        state = state._replace(replay=ring.add(state.replay, row, t - 1))
+        choice = self._choose(
+            rule, state, shown.obs, shown.first, waiting.memory, t, t * self.envs, shown.allowed
+        )
+        waiting = Waiting(shown.obs, choice.action, choice.heads, choice.memory)
+        return state._replace(worlds=waiting), choice.told, choice.action
+
+    def _act_all(self, rule, state: TrainState, shown: Shown, told, t):
+        act = jax.vmap(functools.partial(self._act_one, rule), (0, 0, None))
+        state, more, action = act(state, shown, t)
+        return state, jax.tree.map(jnp.add, told, more), action
+
+    def _update_all(self, state: TrainState, sums, written, first):
+        state, metrics = self._updates(state, written, first)
+        return state, jax.tree.map(lambda total, x: total + x.sum(0), sums, metrics)
+
+    # -- the program --------------------------------------------------------------------------
+
+    def start(self, keys: jax.Array) -> tuple[TrainState, Episodes]:
+        """Fresh seeds, after their random steps."""
+        self.now = None
+        vector = self._vector()
+        examples = self._examples(vector, keys)
+        seed = env_seeds(keys, "env", 0, self.envs).reshape(-1)
+        fleet = fleets.begin(self.env, vector, seed)
+        state = self._draw(keys, examples, by_seed(fleet.obs, self.seeds))
+        voyage = Voyage(vector, fleet, fleets.open_journal(seed), 0)
+        ends = Ends(self.seeds)
+        for t in range(self.cadence.warmup_vector_steps):
+            state, _, action = self._try(state, self._show(voyage.fleet), {}, np.int32(t))
+            ends.add(voyage.advance(np.asarray(action).reshape(-1)))
+        return self._join(state, voyage), ends.episodes()
+
+    def block(
+        self, state: TrainState, start: Any
+    ) -> tuple[TrainState, tuple[Episodes, dict[str, Any]]]:
+        c = self.cadence
+        first = c.warmup_vector_steps + int(start) * c.vector_steps
+        state, voyage = self._split(state, first)
+        ends, (told, metrics) = Ends(self.seeds), self._zeros(state, voyage.fleet)
+        for i in range(int(start), int(start) + c.block):
+            for step in range(c.vector_steps):
+                t = voyage.t
+                state, told, action = self._act(state, self._show(voyage.fleet), told, np.int32(t))
+                if step == c.vector_steps - 1:
+                    state, metrics = self._update(
+                        state, metrics, np.int32(t), np.int32(i * c.updates)
+                    )
+                    if c.block >= c.target_every and (i + 1) % c.target_every == 0:
+                        state = self._copy(state)
+                ends.add(voyage.advance(np.asarray(action).reshape(-1)))
+        told, metrics = jax.device_get((told, metrics))
+        means = {name: x / (c.block * c.updates) for name, x in metrics.items()}
+        means |= {name: x / (c.block * c.vector_steps) for name, x in told.items()}
+        return self._join(state, voyage), (ends.episodes(), means)
+
+    def copy_target(self, state: TrainState) -> TrainState:
+        outside: Outside = state.worlds
+        state = self._copy(state._replace(worlds=outside.waiting))
+        return self._settle(state, outside)
+
+    def evaluate(self, state: TrainState, number: Any) -> tuple[TrainState, tuple[Score, Any]]:
+        outside: Outside = state.worlds
+        score = self.judge.window(state, number)
+        # New seeds for the ends of the episodes that are under way; 0 gave those of the start.
+        next_seed = env_seeds(state.key, "env", int(number) + 1, self.envs)
+        state, better = self._keep(state._replace(worlds=outside.waiting), score)
+        journal = outside.journal._replace(next_seed=next_seed.reshape(-1))
+        return self._settle(state, outside, journal=journal), (score, better)
+
+    def score_best(self, state: TrainState, episodes: int, limit_steps: int) -> Score:
+        return self.judge.episodes(state, episodes, limit_steps)
+
+    def like(self) -> TrainState:
+        """Of the journal's actions nobody knows how many there are."""
+        shape = (self.seeds, self.envs, *self.env.obs_shape)
+        obs: Any = jax.ShapeDtypeStruct(shape, self.env.obs_dtype)
+        examples: Any = jax.ShapeDtypeStruct(
+            (self.seeds, EXAMPLE_STEPS, *self.env.obs_shape), self.env.obs_dtype
+        )
+        state = jax.eval_shape(self._draw, self.seed_keys(0), examples, obs)
+        count = self.seeds * self.envs
+        unknown: Any = jax.ShapeDtypeStruct((None, count), np.int32)
+        journal = fleets.open_journal(np.zeros(count, np.int64))._replace(actions=unknown)
+        fleet = fleets.blank(self.env, count)
+        return state._replace(worlds=Outside(state.worlds, fleet, journal))
+
+    def place(self, tree: Any) -> Any:
+        waiting, fleet, journal = tree.worlds
+        state = self._spread(tree._replace(worlds=waiting))
+        return state._replace(worlds=Outside(state.worlds, fleet, journal))
+
+    def close(self) -> None:
+        self.judge.close()
+        if self.vector is not None:
+            self.vector.close()
+        self.vector = self.now = None
+
+    # -- between the two ----------------------------------------------------------------------
+
+    def _vector(self) -> Vector:
+        if self.vector is None:
+            self.vector = self.env.make(self.seeds * self.envs)
+        return self.vector
+
+    def _show(self, fleet: Fleet) -> Shown:
+        parts = (fleet.obs, fleet.first, fleet.allowed, fleet.reward, fleet.terminated, fleet.valid)
+        return Shown(*(by_seed(part, self.seeds) for part in parts))
+
+    def _split(self, state: TrainState, t: int) -> tuple[TrainState, Voyage]:
+        """The device's part of a state, and the environments, brought to where it says they are."""
+        outside: Outside = state.worlds
+        vector, fleet, journal = self._vector(), outside.fleet, outside.journal
+        if outside is not self.now:
+            fleet, journal = fleets.retrace(vector, fleet, journal, t, self.env.name)
+        self.now = None
+        return state._replace(worlds=outside.waiting), Voyage(vector, fleet, journal, t)
+
+    def _join(self, state: TrainState, voyage: Voyage) -> TrainState:
+        self.now = Outside(state.worlds, voyage.fleet, voyage.close())
+        return state._replace(worlds=self.now)
+
+    def _settle(self, state: TrainState, before: Outside, **changes) -> TrainState:
+        """A state whose environments are where they were `before`."""
+        after = before._replace(waiting=state.worlds, **changes)
+        if self.now is before:
+            self.now = after
+        return state._replace(worlds=after)
+
+    def _zeros(self, state: TrainState, fleet: Fleet) -> Any:
+        """Sums of nothing: of what the acting rule saw, and of the metrics of updates."""
+        if self.sums is None:
+            act = jax.vmap(functools.partial(self._act_one, self.agent.spec.explore), (0, 0, None))
+            _, told, _ = jax.eval_shape(act, state, self._show(fleet), 0)
+            _, metrics = jax.eval_shape(self._updates, state, 2, 0)
+            self.sums = (list(told), list(metrics))
+        zeros = np.zeros(self.seeds, np.float32)
+        return self._spread(tuple(dict.fromkeys(names, zeros) for names in self.sums))
+
+    def _examples(self, vector: Vector, keys: jax.Array) -> jax.Array:
+        """Observations of random play, of each seed's first environment: `[S, 64, ...]`."""
+        count = self.seeds * self.envs
+        playing = np.arange(count) % self.envs == 0
+        fleet = fleets.begin(self.env, vector, env_seeds(keys, "init", 0, self.envs).reshape(-1))
+        seen = []
+        for t in range(EXAMPLE_STEPS):
+            seen.append(by_seed(fleet.obs, self.seeds)[:, 0])
+            action = self._example_actions(keys, np.int32(t), by_seed(fleet.allowed, self.seeds))
+            action = np.where(playing, np.asarray(action).reshape(-1), -1)
+            fleet = fleets.advance(vector, fleet, action, np.full(count, fleets.NO_SEED))
+        return self._spread(np.stack(seen, 1))

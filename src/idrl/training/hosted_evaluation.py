@@ -1,0 +1,117 @@
+"""Evaluation on the host: the frozen agents of all seeds play environments of their own."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from idrl.envs.host import HostEnv, Vector
+from idrl.training import fleet as fleets
+from idrl.training.evaluation import Score, score_of
+from idrl.training.fleet import NO_SEED, Ends, Fleet, by_seed
+from idrl.training.learner import SAME, SEEDS, Learner, quick
+from idrl.training.program import TrainState
+from idrl.training.seeding import env_seeds, stream
+
+
+class Judge:
+    """Keeps its environments from one evaluation to the next; a seeded reset makes them new."""
+
+    def __init__(self, learner: Learner, env: HostEnv):
+        self.agent, self.seeds, self.evaluation = learner.agent, learner.seeds, learner.evaluation
+        self.env, self.learner = env, learner
+        self.vectors: dict[int, Vector] = {}  # by environments of each seed
+        specs = (*(SEEDS,) * 7, SAME, SAME)
+        self._choose = jax.jit(
+            learner._over_devices(self._choose_all, specs, SEEDS), compiler_options=quick()
+        )
+        self._score = jax.jit(jax.vmap(score_of, 1), compiler_options=quick())
+
+    def _choose_all(self, params, prior, keys, obs, first, memory, allowed, number, t):
+        """By the evaluation rule; `number` is that of the evaluation, negative for a score."""
+
+        def one(params, prior, key_data, obs, first, memory, allowed):
+            key = jax.random.wrap_key_data(key_data)
+            key = jnp.where(number < 0, stream(key, "score"), stream(key, "evaluate", number))
+            decision, memory = self.agent.choose(
+                self.agent.spec.evaluate, params, prior, obs, first, memory,
+                jax.random.fold_in(key, t), t, allowed,
+            )  # fmt: skip
+            return decision.action, memory
+
+        return jax.vmap(one)(params, prior, keys, obs, first, memory, allowed)
+
+    def _vector(self, envs: int) -> Vector:
+        if envs not in self.vectors:
+            self.vectors[envs] = self.env.make(self.seeds * envs)
+        return self.vectors[envs]
+
+    def window(self, state: TrainState, number: Any) -> Score:
+        """As `evaluation.play`: so many steps; whatever ends inside counts."""
+        envs = self.evaluation.envs
+        vector = self._vector(envs)
+        seed = env_seeds(state.key, "evaluate", number, envs).reshape(-1)
+        fleet = fleets.begin(self.env, vector, seed)
+        player = _Player(self, state, state.agent.params, number, envs)
+        ends = Ends(self.seeds)
+        nobody = np.full(seed.size, NO_SEED)
+        for _ in range(math.ceil(self.evaluation.steps / envs)):
+            fleet = fleets.advance(vector, fleet, player.act(fleet), nobody)
+            ends.add(fleet)
+        return self._score(*ends.episodes())
+
+    def episodes(self, state: TrainState, episodes: int, limit_steps: int) -> Score:
+        """As `evaluation.play_episodes`: each counts once, however short. Who plays which is
+        settled before, or the quick ends of bad episodes would make room for more of them."""
+        envs = min(episodes, self.evaluation.envs)
+        vector = self._vector(envs)
+        seeds = env_seeds(state.key, "score", 0, episodes)
+        whose, number = np.divmod(np.arange(self.seeds * envs), envs)  # the next episode of each
+        fleet = fleets.begin(self.env, vector, seeds[whose, number])
+        player = _Player(self, state, state.best.params, -1, envs)
+        shape = (self.seeds, episodes)
+        ended, returns, lengths = np.zeros(shape, bool), np.zeros(shape), np.zeros(shape)
+        playing, seed = np.ones(len(number), bool), np.full(len(number), NO_SEED)
+        while playing.any():
+            action = np.where(playing, player.act(fleet), -1)
+            fleet = fleets.advance(vector, fleet, action, seed)
+            done = playing & fleet.ended
+            place = whose[done], number[done]
+            ended[place] = True
+            returns[place] = fleet.episode_return[done]
+            lengths[place] = fleet.episode_length[done]
+            over = playing & (fleet.ended | (fleet.episode_length >= limit_steps))
+            number = number + envs * over
+            playing = number < episodes
+            following = seeds[whose, np.minimum(number, episodes - 1)]
+            seed = np.where(over & playing, following, NO_SEED)
+        return self._score(*(x.T[:, :, None] for x in (ended, returns, lengths)), {})
+
+    def close(self) -> None:
+        for vector in self.vectors.values():
+            vector.close()
+        self.vectors = {}
+
+
+class _Player:
+    """Acts for all seeds through one evaluation."""
+
+    def __init__(self, judge: Judge, state: TrainState, params: Any, number: Any, envs: int):
+        self.judge = judge
+        self.fixed = (params, state.agent.prior, state.key)
+        self.number, self.t = np.int32(number), 0
+        self.memory = judge.learner._spread(np.zeros((judge.seeds, envs), np.int32))
+
+    def act(self, fleet: Fleet) -> np.ndarray:
+        obs, first, allowed = (
+            by_seed(x, self.judge.seeds) for x in (fleet.obs, fleet.first, fleet.allowed)
+        )
+        action, self.memory = self.judge._choose(
+            *self.fixed, obs, first, self.memory, allowed, self.number, np.int32(self.t)
+        )
+        self.t += 1
+        return np.asarray(action).reshape(-1)

@@ -1,0 +1,77 @@
+"""What a run consists of while it goes, and the one seam between the loop and its two kinds of
+programs: `compiled.Compiled` (environments on the device) and `hosted.Hosted` (on the host)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import jax
+
+from idrl import replay as ring
+from idrl.agents import Agent, AgentState
+from idrl.training.evaluation import Score
+from idrl.training.spec import Cadence
+
+
+class Best(NamedTuple):
+    """The weights of the best evaluation so far."""
+
+    score: jax.Array
+    params: Any
+
+
+class TrainState(NamedTuple):
+    """Everything that changes, with a leading axis of seeds."""
+
+    agent: AgentState
+    replay: ring.Replay
+    worlds: Any  # the environments: rollout.Worlds, or hosted.Outside
+    best: Best
+    task: Any
+    key: jax.Array  # as raw data, so that it can be saved like any array
+
+
+class Episodes(NamedTuple):
+    """Completed episodes of one stretch of vector steps: `[steps, S, E]` each."""
+
+    ended: Any
+    returns: Any
+    lengths: Any
+    info: dict[str, Any]
+
+
+class Program(Protocol):
+    """The functions of one run. A state in, the next one out: whatever a program keeps besides
+    (compiled code, live environments) can be had again from the state alone."""
+
+    agent: Agent
+    envs: int  # of each seed
+    cadence: Cadence
+
+    def seed_keys(self, seed: int) -> jax.Array:
+        """The keys of the run's seeds, the first of which is `seed`."""
+
+    def like(self) -> TrainState:
+        """The shapes of a state, for what reads one from a file; None is a length unknown."""
+
+    def place(self, tree: Any) -> Any:
+        """A state as it was read from a file, laid over the devices."""
+
+    def start(self, keys: jax.Array, /) -> tuple[TrainState, Episodes]:
+        """Fresh seeds, after their random steps."""
+
+    def block(
+        self, state: TrainState, start: Any, /
+    ) -> tuple[TrainState, tuple[Episodes, dict[str, Any]]]:
+        """`cadence.block` iterations from iteration `start` on; the state is used up."""
+
+    def copy_target(self, state: TrainState, /) -> TrainState: ...
+
+    def evaluate(self, state: TrainState, number: Any, /) -> tuple[TrainState, tuple[Score, Any]]:
+        """Score every seed and keep its weights where they are its best so far (`[S]` booleans)."""
+
+    def score_best(self, state: TrainState, episodes: int, limit_steps: int) -> Score:
+        """The best weights of every seed over whole episodes."""
+
+    def close(self) -> None:
+        """Give back what the process would otherwise hold to its end."""

@@ -1,0 +1,439 @@
+"""Gymnasium environments through the hosted loop: observations, ends, masks, resume, errors."""
+
+import functools
+import itertools
+import time
+import warnings
+
+import gymnasium
+import jax
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.utils.env_checker import check_env
+
+import idrl
+from idrl import replay as ring
+from idrl.cli import main
+from idrl.config import resolve
+from idrl.envs import make_env
+from idrl.envs.gymnasium_env import GymnasiumEnv, observe_as_array
+from idrl.runs import checkpoint
+from idrl.session import make_program
+from idrl.training.loop import train
+
+SMALL = {
+    "trunk": {"hidden": [8]},
+    "heads": {"q": {"hidden": [8]}},
+    "learning": {"learning_starts_steps": 40, "replay_capacity": 600, "target_every_steps": 50},
+    "training": {"steps": 400, "envs": 2, "log_every_steps": 100},
+    "evaluation": {"every_steps": 100, "steps": 60, "envs": 3},
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_once(tmp_path_factory):
+    """Programs that are built anew find their machine code again: most of the time is compiling."""
+    from jax.experimental.compilation_cache import compilation_cache
+
+    new = {
+        "jax_compilation_cache_dir": str(tmp_path_factory.mktemp("xla")),
+        "jax_persistent_cache_min_compile_time_secs": 0.0,
+    }
+    old = {name: getattr(jax.config, name) for name in new}
+    for settings in (new, old):
+        for name, value in settings.items():
+            jax.config.update(name, value)
+        compilation_cache.reset_cache()
+        if settings is new:
+            yield
+
+
+class Toy(gymnasium.Env):
+    """Shows a code of its episode and step; ends after four; action 1 + k is legal at step k."""
+
+    observation_space = spaces.Box(-1e6, 1e6, (2,), np.float64)
+    action_space = spaces.Discrete(5, start=1)
+
+    def __init__(self, terminates=True, masked=False, seeded=True):
+        self.terminates, self.masked, self.seeded = terminates, masked, seeded
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        chance = self.np_random if self.seeded else np.random.default_rng()
+        self.episode, self.t = chance.integers(1000), 0
+        return self._seen()
+
+    def step(self, action):
+        assert self.t < 4, "stepped after the end"
+        assert 1 <= action <= 5
+        if self.masked:
+            assert action == 1 + self.t, f"illegal action {action} at {self.t}"
+        self.t += 1
+        obs, info = self._seen()
+        over = self.t == 4
+        return obs, float(self.t), over and self.terminates, over and not self.terminates, info
+
+    def _seen(self):
+        allowed = np.arange(5) == self.t if self.t < 4 else np.zeros(5)
+        info = {"action_mask": allowed.astype(np.int8)} if self.masked else {}
+        return np.array([self.episode, self.t], float), info
+
+
+def program(factory, agent="dqn", seeds=2, seed=0, **changes):
+    env = GymnasiumEnv(factory) if not isinstance(factory, str) else make_env(factory)
+    config = resolve(
+        agent, env.name, changes=[SMALL, {"seeds": seeds, "seed": seed}, changes],
+        obs_shape=env.obs_shape,
+    )  # fmt: skip
+    return make_program(config, env)
+
+
+def same(a, b) -> bool:
+    return jax.tree.structure(a) == jax.tree.structure(b) and all(
+        np.array_equal(x, y) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
+    )
+
+
+def collect(p, state=None, iteration=0, seed=0):
+    return [
+        progress._replace(state=jax.device_get(progress.state))
+        for progress in train(p, state, iteration, p.seed_keys(seed))
+    ]
+
+
+# -- observations -------------------------------------------------------------------------------
+
+IMAGE = spaces.Box(0, 255, (8, 6, 3), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("space", "shape", "dtype"),
+    [
+        (spaces.Box(-1, 1, (3,), np.float64), (3,), np.float32),
+        (spaces.Box(-1, 1, (2, 3), np.float32), (6,), np.float32),
+        (IMAGE, (8, 6, 3), np.uint8),
+        (spaces.Box(0, 255, (4, 8, 8), np.uint8), (8, 8, 4), np.uint8),  # channels go last
+        (spaces.Box(0, 255, (7,), np.uint8), (7,), np.uint8),
+        (spaces.Discrete(5, start=2), (5,), np.uint8),
+        (spaces.MultiBinary((2, 2)), (4,), np.uint8),
+        (spaces.MultiDiscrete([2, 3]), (5,), np.uint8),
+        (spaces.Tuple([spaces.Discrete(2), spaces.Box(0, 9, (3,))]), (5,), np.float32),
+        (spaces.Dict(image=IMAGE, speed=spaces.Box(-1, 1, (2,))), (146,), np.float32),
+    ],
+)
+def test_observations_become_one_array(space, shape, dtype):
+    class Shows(Toy):
+        observation_space = space
+
+        def _seen(self):
+            return self.raw, {}
+
+        def reset(self, *, seed=None, options=None):
+            self.observation_space.seed(seed)
+            self.raw = self.observation_space.sample()
+            return super().reset(seed=seed)
+
+    env = GymnasiumEnv(Shows)
+    assert (env.obs_shape, env.obs_dtype) == (shape, dtype)
+    vector = env.make(2)
+    seen = vector.step(np.full(2, -1), np.array([3, 4]))
+    raw = vector.envs[0].unwrapped.raw
+    flat = spaces.flatten(space, raw)
+    if len(shape) == 3:
+        flat = np.moveaxis(raw, 0, -1) if raw.shape[0] == 4 else raw
+    np.testing.assert_array_equal(seen.obs[0], flat.astype(dtype))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # on taste: bounds, a missing render mode
+        check_env(env.one(), skip_render_check=True)
+
+
+@pytest.mark.parametrize("name", ["CartPole-v1", "Taxi-v4", "Blackjack-v1"])
+def test_the_checker_passes_on_what_is_wrapped(name):
+    if name not in gymnasium.registry:
+        pytest.skip(f"this Gymnasium has no {name}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check_env(observe_as_array(gymnasium.make(name).unwrapped, name), skip_render_check=True)
+
+
+# -- steps --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("terminates", [True, False])
+def test_rows_of_the_replay_are_the_episodes(terminates):
+    p = program(functools.partial(Toy, terminates))
+    last = collect(p)[-1].state
+    rows = p.cadence.warmup_vector_steps + p.cadence.blocks * p.cadence.block - 1  # one waits
+    assert rows < p.replay_rows
+    for s, e in itertools.product(range(2), range(2)):
+        obs, facts = last.replay.obs[s, :rows, e], last.replay.facts[s, :rows, e]
+        action, reward, terminated, valid = facts.T
+        # steps 0 to 3 of an episode, then the row with its last observation, which only resets
+        assert obs[:, 1].tolist() == [t % 5 for t in range(rows)]
+        assert valid.tolist() == [t % 5 < 4 for t in range(rows)]
+        assert reward.tolist() == [t % 5 + 1 if t % 5 < 4 else 0 for t in range(rows)]
+        assert terminated.tolist() == [terminates and t % 5 == 3 for t in range(rows)]
+        assert len(set(obs[::5, 0])) > 3  # episodes differ
+        assert (obs[:-1, 0] == obs[1:, 0])[valid[:-1] > 0].all()
+        assert set(action.tolist()) == {0, 1, 2, 3, 4}
+    one = jax.tree.map(lambda x: x[0], last.replay)
+    batch = ring.sample(one, jax.random.key(0), rows, 200, 0.9)
+    np.testing.assert_array_equal(batch.s_t[:, 1], batch.s_tm1[:, 1] + 1)
+    ends = np.asarray(batch.s_t[:, 1]) == 4
+    assert ends.any()
+    assert (batch.discount_t[ends] == (0.0 if terminates else np.float32(0.9))).all()
+    assert (batch.discount_t[~ends] > 0).all()
+
+
+def test_episodes_and_scores_are_counted_right():
+    p = program(Toy)
+    progress = collect(p)
+    done = [e for q in progress for e in zip(*q.episodes[:4], strict=True)]
+    assert {(r, n) for _, _, r, n in done} == {(10.0, 4)}
+    assert sorted({int(steps) for _, steps, _, _ in done})[:3] == [8, 18, 28]
+    scores = [q.score for q in progress if q.score is not None]
+    assert len(scores) >= 4
+    for score in scores:  # 20 steps of 3 environments: four episodes each, and resets between
+        assert score.return_mean.tolist() == [10, 10]
+        assert score.episodes.tolist() == [12, 12]
+    best = p.score_best(p.place(progress[-1].state), 7, 50)
+    assert best.episodes.tolist() == [7, 7]
+    assert best.length_mean.tolist() == [4, 4]
+    assert p.score_best(p.place(progress[-1].state), 7, 3).episodes.tolist() == [0, 0]
+
+
+def test_a_seed_is_the_same_alone_and_among_others():
+    many, alone = program("gym/CartPole-v1", seeds=3), program("gym/CartPole-v1", seeds=1, seed=2)
+    together, _ = many.start(many.seed_keys(0))
+    single, _ = alone.start(alone.seed_keys(2))
+    assert same(jax.tree.map(lambda x: x[2:], together.agent), single.agent)
+    assert same(jax.tree.map(lambda x: x[2:], together.replay), single.replay)
+    np.testing.assert_array_equal(together.worlds.fleet.obs[4:], single.worlds.fleet.obs)
+    assert len({x.tobytes() for x in together.worlds.fleet.obs}) == 6
+
+
+def test_updates_see_the_rows_before_and_actions_the_weights_after(monkeypatch):
+    """The order of the device's queue, and that no timing changes it."""
+
+    class Slow(Toy):
+        def step(self, action):
+            time.sleep(0.002 * np.random.default_rng().random())
+            return super().step(action)
+
+    a, b = program(Toy), program(Slow)
+    queue = []
+
+    def watch(name, place):
+        inner = getattr(a, name)
+
+        def call(*args):
+            queue.append((name, int(args[place])))
+            return inner(*args)
+
+        monkeypatch.setattr(a, name, call)
+
+    watch("_act", 3)  # the vector step
+    watch("_update", 2)  # the rows written
+    whole = collect(a)
+    t = a.cadence.warmup_vector_steps
+    assert queue[:4] == [("_act", t), ("_update", t), ("_act", t + 1), ("_update", t + 1)]
+    assert same(whole[-1].state, collect(b)[-1].state)
+
+
+def test_one_compilation_serves_every_step():
+    p = program(Toy)
+    middle = collect(p)[1]
+    collect(p, p.place(middle.state), middle.iteration)
+    functions = (p._try, p._act, p._update, p._keep, p.judge._choose)
+    assert [f._cache_size() for f in functions] == [1] * len(functions)
+
+
+def test_the_replay_is_not_copied():
+    p = program(Toy, seeds=1, learning={"replay_capacity": 2_000_000})
+    like = p.like()
+    state = like._replace(worlds=like.worlds.waiting)
+    shown = p._show(like.worlds.fleet)
+    numbers = [jax.ShapeDtypeStruct((), np.int32)] * 2
+    told, metrics = p._zeros(state, like.worlds.fleet)
+    replay = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state.replay))
+    for f, args in ((p._act, (shown, told, numbers[0])), (p._update, (metrics, *numbers))):
+        memory = f.lower(state, *args).compile().memory_analysis()
+        assert memory.alias_size_in_bytes > replay
+        assert memory.temp_size_in_bytes < replay / 20
+
+
+# -- masks --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("agent", ["dqn", "dqn-ids", "bootstrapped-dqn"])
+def test_only_allowed_actions_are_taken(agent):
+    """The environment raises on any other: at random, exploring, evaluating."""
+    heads = {} if agent == "dqn" else {"heads": {"q": {"k": 3}}}
+    p = program(functools.partial(Toy, masked=True), agent, seeds=1, **heads)
+    progress = collect(p)
+    assert progress[-1].score.return_mean.tolist() == [10]
+    p.score_best(p.place(progress[-1].state), 3, 50)
+
+
+# -- resume -------------------------------------------------------------------------------------
+
+
+def test_a_killed_run_ends_with_the_same_bits():
+    p = program("gym/CartPole-v1")
+    whole = collect(p)
+    for middle in (whole[0], whole[len(whole) // 2]):
+        fresh = program("gym/CartPole-v1")
+        rest = collect(fresh, fresh.place(middle.state), middle.iteration)
+        assert same(whole[-1].state, rest[-1].state)
+        scores = [q.score for q in whole if q.score is not None and q.iteration > middle.iteration]
+        assert same(scores, [q.score for q in rest if q.score is not None])
+
+
+class Dies:
+    """A display that ends the process, as far as the run can tell."""
+
+    def __init__(self, at):
+        self.at = at
+
+    def start(self):
+        pass
+
+    def update(self, progress, config):
+        if progress.steps >= self.at:
+            raise MemoryError
+
+
+def test_resumed_records_equal_uninterrupted_ones(tmp_path):
+    settings = SMALL | {"seeds": 2}
+    whole = idrl.train("dqn", "gym/CartPole-v1", settings=settings, out=tmp_path / "whole")
+    for at in (150, 320):
+        path = tmp_path / f"killed-{at}"
+        with pytest.raises(MemoryError):
+            idrl.train("dqn", "gym/CartPole-v1", settings=settings, out=path, display=Dies(at))
+        idrl.train(resume=path)
+        for name in ("evaluations.csv", "episodes.csv", "metrics.csv"):
+            assert (path / name).read_bytes() == (whole.path / name).read_bytes(), (at, name)
+        ours, theirs = (checkpoint.newest(p / "checkpoints")[0] for p in (path, whole.path))
+        arrays = checkpoint.ARRAYS
+        assert (ours / arrays).read_bytes() == (theirs / arrays).read_bytes()
+
+
+def test_the_journal_stays_short():
+    p = program(Toy, training={"steps": 1_500})
+    lengths = [len(q.state.worlds.journal.actions) for q in collect(p)]
+    # vector steps between evaluations, a block, and an episode
+    assert max(lengths) <= 50 + p.cadence.block + 5
+
+
+def test_an_environment_with_its_own_chance_starts_anew_and_says_so():
+    p = program(functools.partial(Toy, seeded=False))
+    middle = collect(p)[3]
+    with pytest.warns(UserWarning, match="of 4 environments Toy did not come out"):
+        rest = collect(p, p.place(middle.state), middle.iteration)
+    state = rest[-1].state
+    valid, t = state.replay.facts[0, :150, :, 3] > 0, state.replay.obs[0, :, :, 1]
+    assert (t[1:151] - t[:150])[valid].tolist() == [1] * int(valid.sum())  # no false transition
+
+
+# -- as users meet it ---------------------------------------------------------------------------
+
+
+def test_an_object_a_factory_and_a_name_train_alike(tmp_path, capsys):
+    idrl.register_env("toy-gym", Toy)
+    assert resolve("dqn", "toy-gym").trunk.kind == "mlp"
+    runs = [
+        idrl.train("dqn", env, seeds=2, settings=SMALL, out=tmp_path / str(i))
+        for i, env in enumerate((Toy(), Toy, "toy-gym"))
+    ]
+    assert len({(run.path / "evaluations.csv").read_bytes() for run in runs}) == 1
+    assert idrl.load(runs[0]).predict(np.zeros(2)) in range(5)
+    assert idrl.evaluate(runs[1], env=Toy, episodes=3).return_mean.tolist() == [10, 10]
+    assert main(["evaluate", str(runs[2].path), "--episodes", "5"]) == 0
+    assert main(["explain", str(runs[2].path), "--step", "2"]) == 0
+    assert "step 2" in capsys.readouterr().out
+    assert main(["explain", str(runs[2].path), "--step", "9"]) == 2
+    assert "ended after 4 steps" in capsys.readouterr().err
+
+
+def test_presets_by_name_and_by_shape():
+    cartpole, same_task = resolve("dqn", "cartpole"), resolve("dqn", "gym/CartPole-v1")
+    assert (same_task.learning, same_task.training) == (cartpole.learning, cartpole.training)
+    assert resolve("dqn", "mine", obs_shape=(96, 96, 3)).trunk.kind == "nature_cnn"
+    assert resolve("dqn", "mine", obs_shape=(7, 7, 3)).trunk.kind == "minatar_cnn"
+    assert resolve("dqn", "gym/Taxi-v4").trunk.kind == "mlp"
+
+
+def test_images_train():
+    class Image(Toy):
+        observation_space = spaces.Box(0, 255, (8, 8, 1), np.uint8)
+
+        def _seen(self):
+            return np.full((8, 8, 1), self.t, np.uint8), {}
+
+    env = GymnasiumEnv(Image)
+    changes = {k: v for k, v in SMALL.items() if k != "trunk"} | {"seeds": 1}
+    changes["training"] = changes["training"] | {"steps": 60}
+    p = make_program(resolve("dqn", "image", changes=[changes], obs_shape=env.obs_shape), env)
+    last = collect(p)[-1]
+    assert last.state.replay.obs.dtype == np.uint8
+    assert np.isfinite(last.metrics["loss_q"]).all()
+
+
+class Fails(Toy):
+    def step(self, action):
+        seen = super().step(action)
+        if self.t == 3:
+            raise RuntimeError("out of\nluck")
+        return seen
+
+
+class Nan(Toy):
+    def step(self, action):
+        return (*super().step(action)[:1], float("nan"), False, False, {})
+
+
+@pytest.mark.parametrize(
+    ("env", "says"),
+    [
+        (Fails, r"Fails raised RuntimeError at step 3 of an episode .* action \d: out of luck\."),
+        (Nan, r"Nan returned .* not finite at step 1 of an episode .* action \d\."),
+        (gymnasium.make("Pendulum-v1"), "gym/Pendulum-v1 has continuous actions"),
+    ],
+)
+def test_what_goes_wrong_is_named(tmp_path, env, says):
+    with pytest.raises(idrl.IdrlError, match=says):
+        idrl.train("dqn", env, settings=SMALL, out=tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("gym/CartPol-v1", "did you mean 'CartPole-v1'"),
+        ("gym/CartPole-v1?colour=red", "cannot be made"),
+        ("gym/os:CartPole-v1", "unknown Gymnasium environment"),
+        ("gym/MountainCarContinuous-v0", "continuous actions"),
+    ],
+)
+def test_bad_names_are_one_sentence(name, says, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "dqn", name]) == 2
+    error = capsys.readouterr().err
+    assert says in error
+    assert error.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_factory_must_make_new_ones(tmp_path):
+    one = Toy()
+    with pytest.raises(idrl.IdrlError, match="the same environment twice"):
+        idrl.train("dqn", lambda: one, settings=SMALL, out=tmp_path / "run")
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    def missing(*args, **kwargs):
+        raise gymnasium.error.DependencyNotInstalled("Box2D is not installed")
+
+    monkeypatch.setattr(gymnasium, "make", missing)
+    with pytest.raises(idrl.IdrlError, match=r"pip install 'idrl\[box2d\]'"):
+        make_env("gym/LunarLander-v3")
