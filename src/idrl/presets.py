@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from idrl.envs.registry import family_of, size_of
+from idrl.envs.bsuite import game_of
+from idrl.envs.registry import family_of, option_of, size_of
 
 Settings = dict[str, Any]
 
@@ -19,6 +20,8 @@ def preset(agent: Settings, env: str) -> Settings:
     family = family_of(env)
     if family == "deep_sea":
         return _by_kind(agent, **deep_sea(env))
+    if family == "bsuite":
+        return _by_kind(agent, **bsuite(env))
     if family == "cartpole":
         return _by_kind(agent, **cartpole())
     return _by_kind(agent, **small_control(family))
@@ -69,6 +72,28 @@ def deep_sea(env: str) -> Settings:
         "training": {"steps": episodes * size, "envs": 1, "log_every_steps": 50 * size},
         "evaluation": {"every_steps": 50 * size, "steps": 10 * size, "envs": 1},
     }
+
+
+def bsuite(env: str) -> Settings:
+    """bsuite's other games with deep_sea's network, optimiser and rule: bsuite judges one agent on
+    all of them, so nothing but the range of returns may depend on the game."""
+    game, noise = game_of(env), option_of(env, "noise", 0.0)
+    steps = game.episodes * game.longest_steps
+    # Noise of every step adds up to a return's: at most 1/(1-γ²) ≈ 50 steps' worth of variance.
+    spread = 3 * noise * min(game.longest_steps, 50) ** 0.5
+    settings = deep_sea("deep_sea/10")
+    kinds = settings["kinds"]
+    kinds["categorical"] |= {"v_min": game.low - spread, "v_max": game.high + spread}
+    # Huber's clipped gradient lets Q creep (see small_control); bsuite's agents square errors too.
+    kinds["q"] = kinds["q"] | {"error": "squared"}
+    kinds["ensemble"] |= {"error": "squared"}
+    kinds["epsilon_greedy"] |= {"start": 0.05, "end": 0.05}  # bsuite's dqn
+    settings["learning"] |= {"learning_starts_steps": 128, "replay_capacity": 10_000}  # bsuite's
+    settings["training"] |= {"steps": steps, "log_every_steps": max(100, steps // 100)}
+    settings["evaluation"] = {
+        "every_steps": max(100, steps // 20), "steps": 10 * game.longest_steps, "envs": 1
+    }  # fmt: skip
+    return settings
 
 
 def cartpole() -> Settings:

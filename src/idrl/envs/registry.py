@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from idrl.envs.base import Env
+from idrl.envs.bsuite import GAMES, make_bsuite
 from idrl.envs.deep_sea import DeepSea
 from idrl.envs.gymnax_env import ALIASES, GymnaxEnv, make_gymnax
 from idrl.errors import IdrlError, nearest
@@ -29,6 +30,7 @@ def families() -> dict[str, str]:
     known = {
         "deep_sea/N": "N×N grid, one reward after N right moves; ?slip=0.05, ?stochastic=1",
         **{alias: f"{text} (gymnax {name})" for alias, (name, text) in ALIASES.items()},
+        **{f"bsuite/{game}": f"{facts.line} (bsuite); ?noise=1.0" for game, facts in GAMES.items()},
         "gymnax/NAME": "any other gymnax environment with discrete actions",
     }
     return known | dict.fromkeys(_USER, "registered by you")
@@ -43,6 +45,12 @@ def size_of(name: str, default: int = 10) -> int:
     """N of `family/N`."""
     argument = name.split("?")[0].partition("/")[2]
     return _number(name, argument, int) if argument else default
+
+
+def option_of(name: str, option: str, default: float) -> float:
+    """A number among the options of `family/argument?option=value`."""
+    text = _options(name, name.partition("?")[2]).get(option)
+    return default if text is None else _number(name, text, float)
 
 
 def make_env(env: Any) -> Env:
@@ -83,6 +91,8 @@ def _by_name(name: str) -> Env:
         )
         env.name = name
         return env
+    if family == "bsuite":
+        return make_bsuite(name, {key: _number(name, o, float) for key, o in options.items()})
     if options and (family == "gymnax" or path in ALIASES):
         raise IdrlError(f"{name!r}: {path} takes no options.")
     if (family == "gymnax" and argument) or path in ALIASES:
