@@ -6,7 +6,7 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -64,19 +64,21 @@ def run_session(
     *,
     sinks: list[Sink],
     display: Display | None = None,
+    until: Callable[[], bool] | None = None,
 ) -> None:
-    """Train from the newest checkpoint, or from the beginning, to the end."""
+    """Train from the newest checkpoint, or from the beginning, to the end, or to where `until`
+    says so: it is asked whenever new rows are in the records."""
     folder.lock()
     try:
         with _signals() as stop:
-            _train(folder, config, env, sinks, display, stop)
+            _train(folder, config, env, sinks, display, stop, until)
     finally:
         for sink in sinks:
             sink.close()
         folder.unlock()
 
 
-def _train(folder, config, env, sinks, display, stop: threading.Event) -> None:
+def _train(folder, config, env, sinks, display, stop: threading.Event, until) -> None:
     program = make_program(config, env)
     keys = program.seed_keys(config.seed)
     state, meta, _ = restore_state(program, folder, config.seed)
@@ -93,7 +95,8 @@ def _train(folder, config, env, sinks, display, stop: threading.Event) -> None:
         clock = now
         if display is not None:
             display.update(progress, config)
-        due = progress.score is not None or now - saved > CHECKPOINT_SECONDS
+        enough = until is not None and until()
+        due = enough or progress.score is not None or now - saved > CHECKPOINT_SECONDS
         if due or stop.is_set():
             meta = {
                 "iteration": progress.iteration,
@@ -104,6 +107,8 @@ def _train(folder, config, env, sinks, display, stop: threading.Event) -> None:
             saved = now
         if stop.is_set():
             raise Interrupted(folder.path, progress.steps)
+        if enough:
+            return
 
 
 class _Recorder:
