@@ -72,9 +72,9 @@ def _show(agent: str, results, out: Path, console) -> None:
     table = Table(title=f"bsuite scores of {agent}", title_justify="left", caption=files.NOTE)
     table.caption_justify = "left"
     table.add_column("experiment", no_wrap=True)
-    for head in (agent, *(f"bsuite {name}" for name in files.AGENTS)):
+    for head in (agent, *(f"bsuite\n{name}" for name in files.AGENTS)):
         table.add_column(head, justify="right", no_wrap=True)
-    table.add_column("trimmed")
+    table.add_column("trimmed", overflow="fold")
     for row in files.rows(results):
         table.add_row(*row)
     console.print(table)

@@ -30,12 +30,17 @@ def radar(agent: str, scores: Mapping[str, float], target: Path, subtitle: str =
     axis.set_ylim(0, 1.05)
     axis.set_yticks([0.25, 0.5, 0.75, 1.0], ["", "0.5", "", "1"], color="#666666", fontsize=8)
     axis.set_rlabel_position(180 / max(len(names), 1))  # between two spokes
-    axis.set_xticks(angles, [name.replace("_", "\n", 1) for name in names])
+    axis.set_xticks(angles, [_label(name) for name in names])
     axis.tick_params(axis="x", pad=14)
     axis.spines["polar"].set_visible(False)
     fig.suptitle("bsuite scores" + (f"\n{subtitle}" if subtitle else ""), fontsize="medium")
     fig.legend(frameon=False, fontsize="small", loc="outside lower center", ncols=3)
     fig.savefig(target, dpi=120)
+
+
+def _label(name: str) -> str:
+    game, _, kind = name.rpartition("_")
+    return f"{game.replace('_', ' ')}\n{kind}"
 
 
 def _outline(axis, angles, values, **look) -> None:

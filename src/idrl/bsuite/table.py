@@ -21,7 +21,7 @@ def note(result: Result) -> str:
     plan, done = result.plan, len(result.points)
     parts = [plan.trimmed()] if plan.trimmed() else []
     if done < len(plan.values):
-        parts.append(f"{done} of {len(plan.values)} {plan.experiment.setting}s finished")
+        parts.append(f"{done} of {len(plan.values)} points finished")
     return "; ".join(parts)
 
 
