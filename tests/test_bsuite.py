@@ -19,6 +19,7 @@ from idrl.cli import main
 from idrl.config import resolve
 from idrl.envs import make_env
 from idrl.envs.bsuite import GAMES
+from idrl.training.rollout import advance, begin
 
 KEY = jax.random.key(3)
 
@@ -290,6 +291,25 @@ def test_noise_levels_are_averaged_with_a_penalty_for_spread():
     assert scoring.over_noise([0.7] * 5) == pytest.approx(0.7)
     points = {0.1: [np.full(5, 1.0)], 10.0: [np.full(5, 0.6)]}
     assert EXPERIMENTS["bandit_noise"].judge(points) == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(("game", "steps"), [("catch", 90), ("cartpole", 1000), ("bandit", 20)])
+def test_random_actions_score_what_was_published(game, steps):
+    envs = 100
+    env = make_env(f"bsuite/{game}?noise=1.0")
+    task = env.task(KEY)
+
+    def one(worlds, t):
+        act_key, env_key = jax.random.split(jax.random.fold_in(KEY, t))
+        action = jax.random.randint(act_key, (envs,), 0, env.num_actions)
+        worlds, happened = advance(env, task, worlds, action, worlds.memory, env_key)
+        return worlds, (happened.ended, happened.info["raw_return"])
+
+    start = begin(env, task, KEY, envs)
+    _, (ended, raw) = jax.lax.scan(one, start, jnp.arange(steps))
+    runs = [np.asarray(raw)[np.asarray(ended)]]
+    published = PUBLISHED[f"{game}_noise"]["random"]
+    assert getattr(scoring, game)(runs) == pytest.approx(published, abs=0.02)
 
 
 # -- sweeps -------------------------------------------------------------------------------------
