@@ -72,11 +72,13 @@ def run_plan(
         started = time.monotonic()
         runs, fresh = run_point(agent, plan, value, out, deadline, display)
         if runs is None:
-            tell(f"{title}: left open by the time limit")
             continue
         result.points[value] = runs
         took = f"{time.monotonic() - started:.0f} s" if fresh else "was finished"
         tell(f"{title}: {plan.experiment.tell(runs)} ({took})")
+    left = len(plan.values) - len(result.points)
+    if left:
+        tell(f"{plan.experiment.name}: {left} points left open by the time limit")
     return result
 
 
