@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,12 +60,14 @@ def train(
     resume: str | Path | None = None,
     tensorboard: bool = False,
     display: Display | None = None,
+    until: Callable[[], bool] | None = None,
 ) -> Run:
     """Train `agent` on `env` (a name, an environment object, or a factory) and return its run.
 
     `settings` changes the config: a nested dictionary, or texts such as "heads.q.k=20". With
     `resume` the run in that folder goes on where its newest checkpoint left it; a run on an
-    environment object needs that object again as `env`.
+    environment object needs that object again as `env`. `until` is asked about once a second, when
+    new rows are in the run's tables; where it says yes the run ends early, with a checkpoint.
     """
     if resume is not None:
         told = {"agent": agent, "steps": steps, "seeds": seeds, "seed": seed, "out": out,
@@ -76,7 +78,7 @@ def train(
                 f"a resumed run keeps its own settings: leave {', '.join(extra)} away, "
                 "or start a new run."
             )
-        return _resume(Path(resume), env, tensorboard, display)
+        return _resume(Path(resume), env, tensorboard, display, until)
     file = read_config(config) if isinstance(config, (str, Path)) else dict(config or {})
     flags: dict[str, Any] = {}
     if steps is not None:
@@ -104,10 +106,10 @@ def train(
         "device": f"{jax.device_count()} × {jax.devices()[0].device_kind}",
     }
     folder = RunFolder.create(path, to_dict(resolved), about)
-    return _go(folder, resolved, world, tensorboard, display)
+    return _go(folder, resolved, world, tensorboard, display, until)
 
 
-def _resume(path: Path, env: Any, tensorboard: bool, display: Display | None) -> Run:
+def _resume(path: Path, env: Any, tensorboard: bool, display: Display | None, until) -> Run:
     folder = RunFolder.open(path)
     config = build(RunConfig, folder.read_config())
     prepare()
@@ -117,14 +119,15 @@ def _resume(path: Path, env: Any, tensorboard: bool, display: Display | None) ->
             "idrl.train(resume=…, env=that_object)."
         )
     _check_sinks(tensorboard)
-    return _go(folder, config, make_env(config.env if env is None else env), tensorboard, display)
+    world = make_env(config.env if env is None else env)
+    return _go(folder, config, world, tensorboard, display, until)
 
 
 def _go(
-    folder: RunFolder, config: RunConfig, env: Env | HostEnv, tensorboard: bool, display
+    folder: RunFolder, config: RunConfig, env: Env | HostEnv, tensorboard: bool, display, until=None
 ) -> Run:
     sinks: list[Sink] = [TensorBoard(folder.path / "tensorboard")] if tensorboard else []
-    run_session(folder, config, env, sinks=sinks, display=display)
+    run_session(folder, config, env, sinks=sinks, display=display, until=until)
     learning_curve([folder.path], folder.path / "curve.png")
     return Run(folder.path, config)
 

@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from idrl import __version__
 from idrl.bandits.command import add_parser as add_bandit
+from idrl.bsuite.command import add_parser as add_bsuite
 from idrl.errors import IdrlError, TrainingDiverged, nearest
 
 
@@ -82,6 +83,7 @@ def parser() -> argparse.ArgumentParser:
     c.add_argument("what", nargs="?", choices=("agents", "envs", "rules"))
     c.set_defaults(call=_list)
     add_bandit(commands)
+    add_bsuite(commands)
     return top
 
 

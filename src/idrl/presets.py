@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from idrl.envs import HostEnv, family_of, make_env
+from idrl.envs.bsuite import game_of
 from idrl.envs.registry import is_registered, option_of, size_of
 
 Settings = dict[str, Any]
@@ -41,6 +42,8 @@ def preset(agent: Settings, env: str, obs_shape: tuple[int, ...] | None = None) 
         return _by_kind(agent, **hetero())
     if family == "minatar":
         return _by_kind(agent, **minatar(agent["optimiser"]["kind"]))
+    if family == "bsuite":
+        return _by_kind(agent, **bsuite(env))
     if family == "cartpole":
         return _by_kind(agent, **cartpole())
     return _by_kind(agent, **small_control(family))
@@ -185,6 +188,28 @@ def minatar(optimiser: str) -> Settings:
         # freeway lasts 2500 frames: 3000 in each of ten environments complete an episode at least
         "evaluation": {"every_steps": 250_000, "steps": 30_000, "envs": 10},
     }
+
+
+def bsuite(env: str) -> Settings:
+    """bsuite's other games with deep_sea's network, optimiser and rule: bsuite judges one agent on
+    all of them, so nothing but the range of returns may depend on the game."""
+    game, noise = game_of(env), option_of(env, "noise", 0.0)
+    steps = game.episodes * game.longest_steps
+    # Noise of every step adds up to a return's: at most 1/(1-γ²) ≈ 50 steps' worth of variance.
+    spread = 3 * noise * min(game.longest_steps, 50) ** 0.5
+    settings = deep_sea("deep_sea/10")
+    kinds = settings["kinds"]
+    kinds["categorical"] |= {"v_min": game.low - spread, "v_max": game.high + spread}
+    # Huber's clipped gradient lets Q creep (see small_control); bsuite's agents square errors too.
+    kinds["q"] = kinds["q"] | {"error": "squared"}
+    kinds["ensemble"] |= {"error": "squared"}
+    kinds["epsilon_greedy"] |= {"start": 0.05, "end": 0.05}  # bsuite's dqn
+    settings["learning"] |= {"learning_starts_steps": 128, "replay_capacity": 10_000}  # bsuite's
+    settings["training"] |= {"steps": steps, "log_every_steps": max(100, steps // 100)}
+    settings["evaluation"] = {
+        "every_steps": max(100, steps // 20), "steps": 10 * game.longest_steps, "envs": 1
+    }  # fmt: skip
+    return settings
 
 
 def cartpole() -> Settings:

@@ -6,7 +6,7 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -67,14 +67,16 @@ def run_session(
     *,
     sinks: list[Sink],
     display: Display | None = None,
+    until: Callable[[], bool] | None = None,
 ) -> None:
-    """Train from the newest checkpoint, or from the beginning, to the end."""
+    """Train from the newest checkpoint, or from the beginning, to the end, or to where `until`
+    says so: it is asked whenever new rows are in the records."""
     folder.lock()
     program = None
     try:
         with _signals() as stop:
             program = make_program(config, env)
-            _train(program, folder, config, sinks, display, stop)
+            _train(program, folder, config, sinks, display, stop, until)
     finally:
         if program is not None:
             program.close()
@@ -83,7 +85,7 @@ def run_session(
         folder.unlock()
 
 
-def _train(program, folder, config, sinks, display, stop: threading.Event) -> None:
+def _train(program, folder, config, sinks, display, stop: threading.Event, until) -> None:
     keys = program.seed_keys(config.seed)
     state, meta, _ = restore_state(program, folder)
     sizes = meta.get("sizes", {})
@@ -99,7 +101,8 @@ def _train(program, folder, config, sinks, display, stop: threading.Event) -> No
         clock = now
         if display is not None:
             display.update(progress, config)
-        due = progress.score is not None or now - saved > CHECKPOINT_SECONDS
+        enough = until is not None and until()
+        due = enough or progress.score is not None or now - saved > CHECKPOINT_SECONDS
         if due or stop.is_set():
             meta = {
                 "iteration": progress.iteration,
@@ -110,6 +113,8 @@ def _train(program, folder, config, sinks, display, stop: threading.Event) -> No
             saved = now
         if stop.is_set():
             raise Interrupted(folder.path, progress.steps)
+        if enough:
+            return
 
 
 class _Recorder:

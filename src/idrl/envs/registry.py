@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from idrl.envs.base import Env
+from idrl.envs.bsuite import GAMES as BSUITE_GAMES
+from idrl.envs.bsuite import make_bsuite
 from idrl.envs.deep_sea import DeepSea
 from idrl.envs.gymnax_env import ALIASES, GymnaxEnv, make_gymnax
 from idrl.envs.heteroscedastic import SOURCES, heteroscedastic
@@ -38,6 +40,10 @@ def families() -> dict[str, str]:
         **{f"hetero/{name}": f"exact Var Z: {text}" for name, (_, text) in SOURCES.items()},
         **{f"minatar/{name}": f"10×10 board (gymnax {GAMES[name]}); ?sticky=0.1" for name in GAMES},
         **{alias: f"{text} (gymnax {name})" for alias, (name, text) in ALIASES.items()},
+        **{
+            f"bsuite/{game}": f"{facts.line} (bsuite); ?noise=1.0"
+            for game, facts in BSUITE_GAMES.items()
+        },
         "gymnax/NAME": "any other gymnax environment with discrete actions",
         "gym/ID": "any Gymnasium environment with discrete actions; ?option=value for its make",
     }
@@ -118,6 +124,8 @@ def _by_name(name: str) -> Env | HostEnv:
         )
         env.name = name
         return env
+    if family == "bsuite":
+        return make_bsuite(name, {key: _number(name, o, float) for key, o in options.items()})
     if family == "noisy_chain":
         _only(name, options, NoisyChain)
         chain = NoisyChain(size_of(name), noise=option_of(name, "noise", 1.0))

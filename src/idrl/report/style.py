@@ -17,15 +17,17 @@ def colour(agent: str) -> str:
 
 
 def figure(*args: Any, **kwargs: Any):
-    """`plt.subplots` without a screen."""
+    """`plt.subplots` without a screen. `spines=False`: leave them (polar axes have others)."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     size = kwargs.pop("figsize", (7, 4))
+    cartesian = kwargs.pop("spines", True)
     made = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(made)
     axes = made.subplots(*args, **kwargs)
     for axis in made.axes:
-        axis.spines[["top", "right"]].set_visible(False)
+        if cartesian:
+            axis.spines[["top", "right"]].set_visible(False)
         axis.grid(True, alpha=0.25)
     return made, axes

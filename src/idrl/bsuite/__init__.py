@@ -1,0 +1,1 @@
+"""bsuite's exploration and noise experiments: their sweeps, their scores, one command."""
