@@ -23,7 +23,7 @@ SHAPES = {  # channels, smallest action set (of the MinAtar paper's table)
 
 @pytest.mark.parametrize("game", GAMES)
 def test_shapes_and_bytes(game):
-    env = make_env(f"minatar/{game}")
+    env = make_env(f"minatar/{game}?sticky=0")
     channels, actions = SHAPES[game]
     assert env.obs_shape == (10, 10, channels)
     assert env.num_actions == actions
@@ -81,7 +81,7 @@ def test_trains_and_keeps_boards_as_bytes():
 def rollouts(game, episodes=20, limit=300):
     """Random play in both, with the same actions, from the same start, until one ends."""
     minatar = pytest.importorskip("minatar")
-    env = make_env(f"minatar/{game}")
+    env = make_env(f"minatar/{game}?sticky=0")
     task = env.task(KEY)
     step, reset = jax.jit(env.step), jax.jit(env.reset)
     reference = minatar.Environment(game, sticky_action_prob=0.0)

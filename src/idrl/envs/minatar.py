@@ -28,9 +28,10 @@ class State(NamedTuple):
 
 class MinAtar(GymnaxEnv):
     """A game with its smallest set of actions. `sticky`: the probability that the last action is
-    repeated instead of the one chosen; gymnax has none, the reference package 0.1."""
+    repeated instead of the one chosen; 0.1 is the reference package's, gymnax has none. Without it
+    breakout is deterministic but for its first frame, and an agent can settle in one short loop."""
 
-    def __init__(self, game: str, sticky: float = 0.0):
+    def __init__(self, game: str, sticky: float = 0.1):
         import gymnax  # here because it takes a second to import
 
         if game not in GAMES:

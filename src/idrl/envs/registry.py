@@ -38,7 +38,7 @@ def families() -> dict[str, str]:
         "deep_sea/N": "N×N grid, one reward after N right moves; ?slip=0.05, ?stochastic=1",
         "noisy_chain/N": "N states, one reward at the end, a gamble on the way; ?noise=1.0",
         **{f"hetero/{name}": f"exact Var Z: {text}" for name, (_, text) in SOURCES.items()},
-        **{f"minatar/{name}": f"10×10 board (gymnax {GAMES[name]}); ?sticky=0.1" for name in GAMES},
+        **{f"minatar/{name}": f"10×10 board (gymnax {GAMES[name]}); ?sticky=0" for name in GAMES},
         **{alias: f"{text} (gymnax {name})" for alias, (name, text) in ALIASES.items()},
         **{
             f"bsuite/{game}": f"{facts.line} (bsuite); ?noise=1.0"
@@ -133,7 +133,7 @@ def _by_name(name: str) -> Env | HostEnv:
         return chain
     if family == "minatar" and argument:
         _only(name, options, MinAtar)
-        game = MinAtar(argument, sticky=option_of(name, "sticky", 0.0))
+        game = MinAtar(argument, sticky=option_of(name, "sticky", 0.1))
         game.name = name
         return game
     if options and (family in ("gymnax", "hetero") or path in ALIASES):
