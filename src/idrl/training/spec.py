@@ -103,9 +103,9 @@ def _block(target: int, grid: int, total: int, longest: int, largest: int) -> in
         candidates = [d for d in range(1, largest + 1) if target % d == 0]
     else:
         candidates = list(range(target, largest + 1, target))
-    # Meeting the evaluations and the end exactly is worth a block of an eighth of the size, not
+    # Meeting the evaluations and the end exactly is worth a block of a sixteenth of the size, not
     # less; where that cannot be, the run overshoots as little as it can.
-    candidates = [c for c in candidates if c * 8 >= candidates[-1]]
+    candidates = [c for c in candidates if c * 16 >= candidates[-1]]
     fits = [c for c in candidates if grid % c == 0]
     return fits[-1] if fits else min(candidates, key=lambda c: (-total % c, -c))
 
