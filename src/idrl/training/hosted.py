@@ -102,7 +102,8 @@ class Hosted(Learner):
         key = jax.random.wrap_key_data(key_data)
         agent_key = jax.random.split(stream(key, "init"), 3)[0]
         row = self._row_like(obs)
-        waiting = Waiting(obs, row.action, row.mask, row.action)
+        # A buffer of its own for each: a state is donated, and no buffer can be twice.
+        waiting = Waiting(jnp.copy(obs), row.action, row.mask, jnp.zeros_like(row.action))
         return self._fresh(key_data, agent_key, examples, (), waiting, obs)
 
     def _example_action(self, key_data, t, allowed):
