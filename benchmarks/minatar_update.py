@@ -1,0 +1,76 @@
+"""One C51-IDS update at MinAtar size, ours against the same update in plain PyTorch.
+
+    python -m benchmarks.minatar_update --torch PYTHON_WITH_TORCH [--out FILE.csv]
+
+Both use all cores and alternate; ours includes drawing the batch from the replay.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import statistics
+import subprocess
+import time
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+
+from idrl.config import resolve
+from idrl.envs import make_env
+from idrl.session import make_program
+
+UPDATES = 200
+
+
+def ours() -> float:
+    """Milliseconds per update of one seed."""
+    change = {"learning": {"learning_starts_steps": 1_000, "replay_capacity": 5_000}}
+    config = resolve("c51-ids", "minatar/breakout", changes=[change])
+    program = make_program(config, make_env(config.env))
+    state, _ = program.start(program.seed_keys(0))
+    learn = jax.vmap(program._learn, (0, None, None))
+    loop = jax.jit(
+        lambda s: jax.lax.scan(lambda s, u: learn(s, 1_000, u), s, jnp.arange(UPDATES))[0],
+        donate_argnums=0,
+    )
+    state = jax.block_until_ready(loop(state))
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        state = jax.block_until_ready(loop(state))
+        times.append((time.perf_counter() - start) / UPDATES)
+    return 1e3 * statistics.median(times)
+
+
+def theirs(python: str) -> float:
+    script = Path(__file__).with_name("torch_update.py")
+    done = subprocess.run(
+        [python, script, str(UPDATES)], capture_output=True, text=True, check=True
+    )
+    return float(done.stdout)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--torch", required=True, help="a Python that has torch")
+    parser.add_argument("--out")
+    options = parser.parse_args()
+    pairs = [(ours(), theirs(options.torch)) for _ in range(3)]
+    a, b = (statistics.median(each) for each in zip(*pairs, strict=True))
+    row = {
+        "idrl_ms": round(a, 2), "torch_ms": round(b, 2), "idrl_over_torch": round(a / b, 2),
+        "cores": os.cpu_count(), "batch": 32, "k": 10,
+    }  # fmt: skip
+    print(row, pairs)
+    if options.out:
+        with open(options.out, "w", newline="") as file:
+            writer = csv.DictWriter(file, list(row), lineterminator="\n")
+            writer.writeheader()
+            writer.writerow(row)
+
+
+if __name__ == "__main__":
+    main()
