@@ -203,7 +203,7 @@ def plain_gradients(agent, state, batch, name):
     return jit(jax.grad(loss))(state.params)
 
 
-def same(a, b, **tolerance):
+def check_same(a, b, **tolerance):
     tolerance = tolerance or {"rtol": 1e-5, "atol": 1e-7}
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, **tolerance), a, b)
 
@@ -223,8 +223,8 @@ def test_an_ensemble_sends_one_kth_of_its_summed_gradient_to_the_trunk(k):
     assert not is_zero(plain["trunk"])
     # A quarter is exact in binary: nothing but the scale may differ then.
     tolerance = {"rtol": 0, "atol": 1e-8} if k == 4 else {}
-    same(grads["trunk"], scaled(plain["trunk"], 1 / k), **tolerance)
-    same(grads["heads"], plain["heads"])  # the heads' own weights learn at full speed
+    check_same(grads["trunk"], scaled(plain["trunk"], 1 / k), **tolerance)
+    check_same(grads["heads"], plain["heads"])  # the heads' own weights learn at full speed
 
 
 def test_a_return_head_sends_the_trunk_nothing_and_learns_itself():
@@ -233,7 +233,7 @@ def test_a_return_head_sends_the_trunk_nothing_and_learns_itself():
         grads = gradients(agent, state, batch)
         assert is_zero(grads["trunk"])
         assert not is_zero(grads["heads"]["z"])
-        same(grads["heads"], plain_gradients(agent, state, batch, "z")["heads"])
+        check_same(grads["heads"], plain_gradients(agent, state, batch, "z")["heads"])
 
 
 RETURN_HEADS = {
@@ -255,11 +255,11 @@ def test_trunk_gradient_of_both_either_or_neither_head(kind):
         by_z = by_z or plain_gradients(agent, state, batch, "z")
         grads = gradients(agent, state, batch)
         q_part, z_part = scaled(by_q["trunk"], q_share / k), scaled(by_z["trunk"], z_share)
-        same(grads["trunk"], jax.tree.map(np.add, q_part, z_part))
+        check_same(grads["trunk"], jax.tree.map(np.add, q_part, z_part))
         assert is_zero(grads["trunk"]) == (q_share == z_share == 0)
         # Shares are about the trunk only.
-        same(grads["heads"]["q"], by_q["heads"]["q"])
-        same(grads["heads"]["z"], by_z["heads"]["z"])
+        check_same(grads["heads"]["q"], by_q["heads"]["q"])
+        check_same(grads["heads"]["z"], by_z["heads"]["z"])
 
 
 def test_the_return_head_of_the_paper_leaves_the_trunk_as_it_would_be_without_it():
@@ -272,7 +272,7 @@ def test_the_return_head_of_the_paper_leaves_the_trunk_as_it_would_be_without_it
 
     bare = state._replace(params=without_z(state.params), target=without_z(state.target))
     trunk, bare_trunk = gradients(agent, state, batch), gradients(alone, bare, batch)
-    same(trunk["trunk"], bare_trunk["trunk"], rtol=1e-6, atol=0)
+    check_same(trunk["trunk"], bare_trunk["trunk"], rtol=1e-6, atol=0)
 
 
 def test_loss_is_the_sum_over_heads_of_means_over_the_batch():
@@ -305,7 +305,7 @@ def test_a_head_that_sees_nothing_learns_nothing():
     full = gradients(agent, state, batch)
     assert is_zero(of_head(grads, 1))
     for head in (0, 2):  # the others learn as if nothing had happened
-        same(of_head(grads, head), of_head(full, head))
+        check_same(of_head(grads, head), of_head(full, head))
         assert not is_zero(of_head(grads, head))
 
 
@@ -317,7 +317,7 @@ def test_a_head_learns_from_its_transitions_only():
     half = jax.tree.map(lambda x: x[: B // 2], batch)
     # The mean is still over the whole batch, so half of it weighs half.
     expected = scaled(gradients(agent, state, half), 0.5)
-    same(of_head(grads, 0), of_head(expected, 0))
+    check_same(of_head(grads, 0), of_head(expected, 0))
 
 
 # -- randomized priors -------------------------------------------------------------------------
@@ -382,7 +382,7 @@ def test_priors_get_no_gradient_and_never_change():
     learn, learned = jit(agent.learn), state
     for _ in range(3):
         learned, _ = learn(learned, batch)
-    same(refresh_target(learned).prior, state.prior, rtol=0, atol=0)
+    check_same(refresh_target(learned).prior, state.prior, rtol=0, atol=0)
     assert not is_zero(jax.tree.map(np.subtract, learned.params, state.params))
 
 
@@ -411,7 +411,7 @@ def one_update(optimiser):
     grads = gradients(agent, state, batch)
     step = jax.tree.map(np.subtract, after.params, state.params)
     np.testing.assert_allclose(metrics["grad_norm"], optax.tree.norm(grads), rtol=1e-4)
-    same(after.target, state.target, rtol=0, atol=0)  # the target only changes by a copy
+    check_same(after.target, state.target, rtol=0, atol=0)  # the target only changes by a copy
     return step, jax.tree.map(np.asarray, grads)
 
 
@@ -419,7 +419,9 @@ def test_adam_by_its_formula():
     # The first step, with both moments corrected for their start: −lr·g / (|g| + ε).
     lr, eps = 0.01, 1e-3
     step, grads = one_update(Adam(lr=lr, eps=eps))
-    same(step, jax.tree.map(lambda g: -lr * g / (np.abs(g) + eps), grads), rtol=1e-3, atol=1e-6)
+    check_same(
+        step, jax.tree.map(lambda g: -lr * g / (np.abs(g) + eps), grads), rtol=1e-3, atol=1e-6
+    )
 
 
 def test_rmsprop_by_its_formula():
@@ -432,4 +434,4 @@ def test_rmsprop_by_its_formula():
         square, mean = (1 - decay) * g**2, (1 - decay) * g
         return -lr * g / np.sqrt(square - mean**2 + eps)
 
-    same(step, jax.tree.map(update, grads), rtol=1e-3, atol=1e-6)
+    check_same(step, jax.tree.map(update, grads), rtol=1e-3, atol=1e-6)

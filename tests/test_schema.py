@@ -109,7 +109,7 @@ def test_to_dict_shares_nothing_with_what_it_came_from():
 # -- refusals ----------------------------------------------------------------------------------
 
 
-def refused(data, sentence, cls=Drawing):
+def check_refused(data, sentence, cls=Drawing):
     with pytest.raises(IdrlError, match=sentence):
         build(cls, data)
 
@@ -119,18 +119,20 @@ def changed(**changes):
 
 
 def test_unknown_keys_suggest_the_nearest():
-    refused(changed(colr="red"), "unknown setting 'colr'; did you mean 'colour'?")
-    refused(
+    check_refused(changed(colr="red"), "unknown setting 'colr'; did you mean 'colour'?")
+    check_refused(
         changed(shape={"kind": "polygon", "side": 4}),
         r"unknown setting 'shape\.side'; did you mean 'sides'?",
     )
-    refused(
+    check_refused(
         changed(layers={"top": {"kind": "circle", "raduis": 4}}),
         r"unknown setting 'layers\.top\.raduis'; did you mean 'radius'?",
     )
     # Where nothing is near, all are named.
-    refused(changed(xyzzy=1), "unknown setting 'xyzzy'; known: colour, copies, filled, layers")
-    refused(changed(**{"": 1}), "unknown setting ''")
+    check_refused(
+        changed(xyzzy=1), "unknown setting 'xyzzy'; known: colour, copies, filled, layers"
+    )
+    check_refused(changed(**{"": 1}), "unknown setting ''")
 
 
 def test_unknown_keys_of_real_configs_suggest_the_nearest():
@@ -174,16 +176,16 @@ def test_unknown_keys_of_real_configs_suggest_the_nearest():
     ],
 )
 def test_wrong_types_and_values(changes, sentence):
-    refused(changed(**changes), sentence)
+    check_refused(changed(**changes), sentence)
 
 
 @pytest.mark.parametrize("data", [None, 3, "text", [], [("title", "x")]])
 def test_a_config_that_is_no_table(data):
-    refused(data, "the config must be a table of settings")
+    check_refused(data, "the config must be a table of settings")
 
 
 def test_a_missing_setting_is_named():
-    refused({"shape": {"kind": "circle"}}, "the setting 'title' is missing")
+    check_refused({"shape": {"kind": "circle"}}, "the setting 'title' is missing")
 
 
 def test_whole_floats_are_whole_numbers_and_whole_numbers_are_floats():
@@ -197,8 +199,8 @@ def test_whole_floats_are_whole_numbers_and_whole_numbers_are_floats():
 @pytest.mark.parametrize("huge", [10**400, -(10**400)], ids=["positive", "negative"])
 def test_numbers_beyond_floats_are_refused(huge):
     # Python's whole numbers have no limit; converting one to a float raises OverflowError.
-    refused(changed(shape={"kind": "polygon", "sides": huge}), "sides")
-    refused(changed(shape={"kind": "circle", "radius": huge}), "radius")
+    check_refused(changed(shape={"kind": "polygon", "sides": huge}), "sides")
+    check_refused(changed(shape={"kind": "circle", "radius": huge}), "radius")
 
 
 # -- kinds -------------------------------------------------------------------------------------
@@ -208,21 +210,21 @@ def test_kind_picks_the_class():
     assert build(Drawing, changed(shape={"kind": "circle"})).shape == Circle()
     assert build(Drawing, changed(shape={"kind": "polygon"})).shape == Polygon()
     # Settings of one kind are unknown to the other.
-    refused(changed(shape={"kind": "circle", "sides": 4}), r"unknown setting 'shape\.sides'")
+    check_refused(changed(shape={"kind": "circle", "sides": 4}), r"unknown setting 'shape\.sides'")
 
 
 def test_an_unknown_or_missing_kind():
-    refused(
+    check_refused(
         changed(shape={"kind": "polygone"}),
         r"unknown shape\.kind 'polygone'; did you mean 'polygon'?",
     )
-    refused(changed(shape={"kind": 3}), r"unknown shape\.kind '3'; known: circle, polygon")
-    refused(changed(shape={}), r"shape\.kind is missing; known: circle, polygon")
+    check_refused(changed(shape={"kind": 3}), r"unknown shape\.kind '3'; known: circle, polygon")
+    check_refused(changed(shape={}), r"shape\.kind is missing; known: circle, polygon")
 
 
 @pytest.mark.parametrize("kind", [["circle"], {"circle": 1}])
 def test_a_kind_that_is_a_list_or_a_table(kind):
-    refused(changed(shape={"kind": kind}), r"shape\.kind")
+    check_refused(changed(shape={"kind": kind}), r"shape\.kind")
 
 
 def test_merge_lays_tables_over_tables():
@@ -370,7 +372,7 @@ anything = st.recursive(
 )
 
 
-def built_or_refused(data):
+def check_built_or_refused(data):
     try:
         config = build(RunConfig, data)
     except IdrlError:
@@ -381,7 +383,7 @@ def built_or_refused(data):
 @fuzz
 @given(anything)
 def test_arbitrary_data_is_built_or_refused(data):
-    built_or_refused(data)
+    check_built_or_refused(data)
 
 
 @fuzz
@@ -396,10 +398,10 @@ def test_a_valid_config_with_anything_anywhere_is_built_or_refused(path, value):
     for key in path[:-1]:
         table = table[key]
     table[path[-1]] = value
-    built_or_refused(data)
+    check_built_or_refused(data)
 
 
-def set_or_refused(text):
+def check_set_or_refused(text):
     with contextlib.suppress(IdrlError):
         resolve("c51-ids", "deep_sea/10", changes=assignments([text]))
 
@@ -407,7 +409,7 @@ def set_or_refused(text):
 @fuzz
 @given(st.text(max_size=30))
 def test_arbitrary_set_texts_are_taken_or_refused(text):
-    set_or_refused(text)
+    check_set_or_refused(text)
 
 
 names = st.lists(st.sampled_from(NAMES) | st.text(max_size=3), min_size=1, max_size=4).map(".".join)
@@ -427,11 +429,11 @@ values = (
 @example("explore.lam", "1" + "0" * 400)
 @example("seed", "1" * 5000)  # more digits than Python reads
 def test_set_texts_of_the_right_form_are_taken_or_refused(name, value):
-    set_or_refused(f"{name}={value}")
+    check_set_or_refused(f"{name}={value}")
 
 
 def test_brackets_within_brackets_are_refused():
     # As deep as an absent-minded loop may write them.
     with pytest.raises(IdrlError):
         resolve("c51-ids", "deep_sea/10", changes=[parse_assignment("trunk.hidden=[[64]]")])
-    set_or_refused("trunk.hidden=" + "[" * 5000 + "]" * 5000)
+    check_set_or_refused("trunk.hidden=" + "[" * 5000 + "]" * 5000)
