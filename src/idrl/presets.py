@@ -65,7 +65,8 @@ def _kind(head: Settings) -> str:
 
 
 def deep_sea(env: str) -> Settings:
-    """Deep exploration in a sparse chain, after a search on seeds below 100.
+    """Deep exploration in a sparse chain. The comparisons of settings below were made in a
+    prototype (8 seeds, N = 10); here the chosen ones were checked on seeds 0 to 7.
 
     The paper's literal rule (λ = 0.1, no prior) does not explore such chains: with rewards this
     rare all heads agree on 0 after a few hundred updates and σ is gone before it led anywhere. A
@@ -161,7 +162,7 @@ def minatar(optimiser: str) -> Settings:
 
     Their DQN has RMSProp, which `dqn` and `ddqn` keep. The ensembles keep Adam, as in their own
     paper: K heads and a return head send gradients of different scales into one optimiser, which
-    Adam evens out per weight. Its step size and ε are those of Dopamine's MinAtar agents.
+    Adam evens out per weight. Its step size is RMSProp's, its ε the paper's.
     """
     dense = {"hidden": [128]}
     adam = {"kind": "adam", "lr": 2.5e-4, "b2": 0.999, "eps": 0.01 / 32}
@@ -251,9 +252,9 @@ def small_control(family: str) -> Settings:
         },
         "optimiser": {"kind": "adam", "lr": 1e-3, "b2": 0.999, "eps": 1e-8},
         "learning": {
-            "update_every_steps": 2,  # 4 solves cartpole on half of the seeds in the same steps
+            "update_every_steps": 2,  # with 4 dqn solved 2 of 4 seeds in 100,000 steps, with 2 all
             "batch_size": 64,
-            "target_every_steps": 200,  # 500 needs 1.5 times the steps
+            "target_every_steps": 200,  # with 500 dqn-ids solved fewer seeds in the same steps
             "learning_starts_steps": 1_000,
             "replay_capacity": 50_000,
         },
