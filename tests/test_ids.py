@@ -129,6 +129,8 @@ def test_other_noises():
     # (9 + 1e-4) / (5 + 1e-4), (1 + 1e-4) / (5 + 1e-4): no floor
     smoothed = ids.decide(q, variance, noise="smoothed").rho2
     np.testing.assert_allclose(smoothed, [9.0001 / 5.0001, 1.0001 / 5.0001], rtol=1e-12)
+    tempered = ids.decide(q, variance, noise="tempered", rho2=0.5, eps1=0.0).rho2
+    np.testing.assert_allclose(tempered, [0.5 + 9 / 5, 0.5 + 1 / 5], rtol=1e-12)
 
 
 def test_noise_may_be_given_per_action():
@@ -351,7 +353,7 @@ def test_one_wrong_number_in_one_head_condemns_its_action(decide, regret, gain):
 
 @both
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("noise", ["normalized", "smoothed", "return"])
+@pytest.mark.parametrize("noise", ["normalized", "smoothed", "tempered", "return"])
 def test_a_wrong_return_variance_condemns_only_its_action(decide, noise):
     q, variance = random_heads(7, 2, 4, 3), np.array([[0.5, 1.0, 2.0]] * 2)
     good = ids.decide(np.delete(q, 1, -1), np.delete(variance, 1, -1), noise=noise)
@@ -667,7 +669,7 @@ def test_draws_have_the_frequencies_of_probs(decide):
         ("regret", "conservative, bayes"),
         ("info_gain", "log, ucb, variance"),
         ("policy", "deterministic, additive, randomized"),
-        ("noise", "constant, return, normalized, smoothed"),
+        ("noise", "constant, return, normalized, smoothed, tempered"),
     ],
 )
 def test_an_unknown_option_names_the_known_ones(option, known):
@@ -699,7 +701,7 @@ def test_missing_samples_are_asked_for(options, sentence):
         ids.decide_moments(np.ones(2), np.ones(2), 1.0, **options)
 
 
-@pytest.mark.parametrize("noise", ["return", "normalized", "smoothed"])
+@pytest.mark.parametrize("noise", ["return", "normalized", "smoothed", "tempered"])
 def test_a_missing_return_variance_is_asked_for(noise):
     with pytest.raises(ValueError, match=f"noise='{noise}' needs the variance of the return"):
         ids.observation_noise(np.ones(2), None, noise=noise)

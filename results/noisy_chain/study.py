@@ -1,4 +1,4 @@
-"""Who gambles? Four agents on noisy_chain/{6,10,14}, many seeds each, their presets unchanged.
+"""Who gambles? Four agents on noisy_chain/{6,10,14}, many seeds each, settings of `chosen.json`.
 
     python results/noisy_chain/study.py                  # the study: 20 seeds from 100 on
     python results/noisy_chain/study.py --steps 400 --seeds 2 --sizes 6 --out /tmp/try
@@ -22,7 +22,9 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jax
@@ -75,7 +77,7 @@ def beliefs(run: idrl.Run, size: int) -> list[dict]:
     """What the last weights of every seed say of every state, actions named by their meaning."""
     env = make_env(run.config.env)
     program = make_program(run.config, env)
-    state, _, _ = restore_state(program, RunFolder.open(run.path), run.config.seed)
+    state, _, _ = restore_state(program, RunFolder.open(run.path))
     agent, count = program.agent, size - 1
     positions = np.eye(size, dtype=np.uint8)[:count]
 
@@ -102,23 +104,27 @@ def beliefs(run: idrl.Run, size: int) -> list[dict]:
 
 
 def study(args: argparse.Namespace) -> tuple[list[dict], list[dict]]:
-    seeds, values = [], []
-    for size in args.sizes:
-        for agent in args.agents:
-            run = idrl.train(
-                agent, f"noisy_chain/{size}", steps=args.steps, seeds=args.seeds, seed=args.seed,
-                out=Path(args.out) / f"{agent}-{size}",
-            )  # fmt: skip
-            episodes = run.episodes
-            for seed in run.seeds:
-                mine = [row for row in episodes if row["seed"] == str(seed)]
-                if not mine:
-                    sys.exit(f"seed {seed} finished no episode; --steps is too small.")
-                found = measure(mine, size, run.config.learning.gamma, args.episodes)
-                seeds.append({"agent": agent, "size": size, "seed": seed, **found})
-            values += beliefs(run, size)
-            print(line(summarise(seeds[-args.seeds :])), flush=True)
-    return seeds, values
+    chosen = json.loads(Path(args.chosen).read_text(encoding="utf-8"))
+
+    def one(job: tuple[int, str]) -> tuple[list[dict], list[dict]]:
+        size, agent = job
+        run = idrl.train(
+            agent, f"noisy_chain/{size}", steps=args.steps, seeds=args.seeds, seed=args.seed,
+            out=Path(args.out) / f"{agent}-{size}", settings=chosen[agent],
+        )  # fmt: skip
+        episodes, rows = run.episodes, []
+        for seed in run.seeds:
+            mine = [row for row in episodes if row["seed"] == str(seed)]
+            if not mine:
+                sys.exit(f"seed {seed} finished no episode; --steps is too small.")
+            found = measure(mine, size, run.config.learning.gamma, args.episodes)
+            rows.append({"agent": agent, "size": size, "seed": seed, **found})
+        print(line(summarise(rows)), flush=True)
+        return rows, beliefs(run, size)
+
+    with ThreadPoolExecutor(args.jobs) as pool:
+        done = list(pool.map(one, [(size, agent) for size in args.sizes for agent in args.agents]))
+    return [row for rows, _ in done for row in rows], [row for _, rows in done for row in rows]
 
 
 def summarise(rows: list[dict]) -> dict:
@@ -168,7 +174,7 @@ def write(path: Path, rows: list[dict]) -> None:
         table.writerows(rows)
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, help="per seed; default: the preset's")
     parser.add_argument("--seeds", type=int, default=20)
@@ -176,8 +182,10 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=1000)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--agents", nargs="+", default=AGENTS)
+    parser.add_argument("--chosen", default=str(Path(__file__).parent / "chosen.json"))
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, in threads")
     parser.add_argument("--out", default=str(Path(__file__).parent / "runs"))
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     Path(args.out).mkdir(parents=True, exist_ok=True)
     seeds, values = study(args)
     groups = [

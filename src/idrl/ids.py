@@ -22,7 +22,7 @@ Array = Any  # a NumPy or a JAX array
 
 REGRETS = ("conservative", "bayes")
 INFO_GAINS = ("log", "ucb", "variance")
-NOISES = ("constant", "return", "normalized", "smoothed")
+NOISES = ("constant", "return", "normalized", "smoothed", "tempered")
 POLICIES = ("deterministic", "additive", "randomized")
 
 
@@ -163,7 +163,9 @@ def observation_noise(
     """ρ² `[..., A]`, in the shape and type of `like`, from the variance of the return.
 
     `constant` is `rho2`; `return` the variance itself; `normalized` (the paper) divides it by its
-    mean over the actions and floors it; `smoothed` adds 1e-4 above and below, with no floor.
+    mean over the actions and floors it; `smoothed` adds 1e-4 above and below, with no floor;
+    `tempered` adds the normalised variance to `rho2`, so that an action without noise teaches no
+    more than it would under `constant`.
     """
     _known("noise", noise, NOISES)
     xp = _namespace(like, return_variance, rho2)
@@ -178,6 +180,8 @@ def observation_noise(
     mean = total / xp.maximum(finite.sum(-1, keepdims=True), 1).astype(like.dtype)
     if noise == "smoothed":
         return (variance + 1e-4) / (1e-4 + mean)
+    if noise == "tempered":
+        return xp.asarray(rho2, dtype=like.dtype) + variance / (eps1 + mean)
     return xp.maximum(variance / (eps1 + mean), xp.asarray(rho2_floor, dtype=like.dtype))
 
 

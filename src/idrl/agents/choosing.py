@@ -48,7 +48,7 @@ class Ids(_Forgetful):
     kind: Literal["ids"] = "ids"
     lam: float = 0.1  # Table 2
     rho2: float = 1.0  # Table 2; DQN-IDS only
-    noise: Literal["constant", "return", "normalized", "smoothed"] = "normalized"
+    noise: Literal["constant", "return", "normalized", "smoothed", "tempered"] = "normalized"
     rho2_floor: float = 0.25  # the released code, after normalising
     eps1: float = 1e-5  # Table 2
     eps2: float = 1e-5  # Table 2

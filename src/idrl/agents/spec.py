@@ -98,7 +98,7 @@ class AgentSpec:
                     f"{name}.kind=greedy."
                 )
             has_variance = any(not isinstance(h, Ensemble) for h in self.heads.values())
-            if isinstance(rule, Ids) and rule.noise in ("return", "smoothed") and not has_variance:
+            if isinstance(rule, Ids) and rule.noise in ("return", "smoothed", "tempered") and not has_variance:
                 raise IdrlError(
                     f"{name}.noise={rule.noise} needs a head that learns the distribution of the "
                     "return; add heads.z.kind=categorical, or set "
