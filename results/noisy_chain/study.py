@@ -108,8 +108,10 @@ def study(args: argparse.Namespace) -> tuple[list[dict], list[dict]]:
 
     def one(job: tuple[int, str]) -> tuple[list[dict], list[dict]]:
         size, agent = job
+        # An episode is at most 3N steps, and a cut one takes a row more for its last observation.
+        steps = args.steps or args.episodes * (3 * size + 1)
         run = idrl.train(
-            agent, f"noisy_chain/{size}", steps=args.steps, seeds=args.seeds, seed=args.seed,
+            agent, f"noisy_chain/{size}", steps=steps, seeds=args.seeds, seed=args.seed,
             out=Path(args.out) / f"{agent}-{size}", settings=chosen[agent],
         )  # fmt: skip
         episodes, rows = run.episodes, []
@@ -176,10 +178,10 @@ def write(path: Path, rows: list[dict]) -> None:
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, help="per seed; default: the preset's")
+    parser.add_argument("--steps", type=int, help="per seed; default: enough for --episodes")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=100, help="the first; below 100 is for tuning")
-    parser.add_argument("--episodes", type=int, default=1000)
+    parser.add_argument("--episodes", type=int, default=400)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--agents", nargs="+", default=AGENTS)
     parser.add_argument("--chosen", default=str(Path(__file__).parent / "chosen.json"))

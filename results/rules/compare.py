@@ -10,7 +10,7 @@ both as shares of the largest possible. Then 20 seeds from 100 on of each task.
 Writes `tried.csv`, `seeds.csv` (a row a seed), `summary.csv`, `summary.md` (means ± half of the 95%
 interval) and `diagonal.csv`: what the last weights say of the two actions on deep_sea's diagonal.
 
-- regret: sum over the first `--episodes` episodes of the optimal expected return less the
+- regret: sum over the first episodes (400, 800 and 400) of the optimal expected return less the
   episode's own; on noisy_chain the episodes that missed the goal, as in ../noisy_chain;
 - solved: bsuite's episode (deep_sea) or the share of gambles (noisy_chain);
 - greedy: mean of the last five evaluations of the greedy policy, as a share of the optimum.
@@ -38,6 +38,8 @@ from idrl.runs.folder import RunFolder, describe
 from idrl.session import make_program, restore_state
 
 TASKS = ("deep_sea/20", "deep_sea/20?slip=0.05", "noisy_chain/6")
+EPISODES = {"deep_sea/20": 400, "deep_sea/20?slip=0.05": 800, "noisy_chain/6": 400}
+STEPS = {"deep_sea/20": 8_000, "deep_sea/20?slip=0.05": 16_000, "noisy_chain/6": 400 * 19}
 LAMBDAS = [1.0, 2.0, 4.0]
 
 # name: (settings of `explore`, the free number and what is tried of it)
@@ -75,14 +77,14 @@ def slug(*parts) -> str:
 
 def train(args, rule: str, number: float | None, task: str, seeds: int, seed: int) -> idrl.Run:
     return idrl.train(
-        "c51-ids", task, seeds=seeds, seed=seed, steps=args.steps,
+        "c51-ids", task, seeds=seeds, seed=seed, steps=args.steps or STEPS[task],
         settings=settings_of(rule, number), out=Path(args.out) / slug(rule, number, task, seed),
     )  # fmt: skip
 
 
-def found(run: idrl.Run, task: str, episodes: int) -> list[dict]:
+def found(run: idrl.Run, task: str) -> list[dict]:
     """A row a seed."""
-    env = make_env(task)
+    env, episodes = make_env(task), EPISODES[task]
     optimum = 1.0 if task.startswith("noisy_chain") else env.optimal_return()
     rows, scores, out = run.episodes, run.evaluations, []
     for seed in run.seeds:
@@ -141,7 +143,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", required=True)
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time, in threads")
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--episodes", type=int, default=1000)
     parser.add_argument("--steps", type=int, help="per seed; default: the preset's")
     parser.add_argument("--rules", nargs="+", default=list(RULES))
     parser.add_argument("--chosen", help="a chosen.json of an earlier search: no search now")
@@ -158,9 +159,7 @@ def main(argv: list[str] | None = None) -> None:
         def final(job: tuple[str, str]) -> None:
             task, rule = job
             run = train(args, rule, chosen[rule], task, args.seeds, 100)
-            seeds.extend(
-                {"task": task, "rule": rule} | row for row in found(run, task, args.episodes)
-            )
+            seeds.extend({"task": task, "rule": rule} | row for row in found(run, task))
             if task.startswith("deep_sea"):
                 cells.extend(diagonal(run, rule, task))
             write(out / "seeds.csv", list(seeds))
@@ -179,7 +178,7 @@ def search(args, pool) -> dict[str, float | None]:
 
     def one(job):
         rule, number, task = job
-        rows = found(train(args, rule, number, task, 8, 0), task, args.episodes)
+        rows = found(train(args, rule, number, task, 8, 0), task)
         share = float(np.mean([row["regret"] / row["worst"] for row in rows]))
         print(job, share, flush=True)
         return {"rule": rule, "number": number, "task": task, "regret_share": share}
@@ -212,7 +211,7 @@ def report(out: Path, seeds: list[dict], chosen: dict, args) -> None:
     about = describe()
     lines = [
         f"Mean over {args.seeds} seeds ± half of the 95% interval (Student), "
-        f"first {args.episodes} episodes.", "",
+        + ", ".join(f"{count} episodes of {task}" for task, count in EPISODES.items()) + ".", "",
     ]  # fmt: skip
     for task in TASKS:
         last = "gambles" if task.startswith("noisy") else "solved at episode"
