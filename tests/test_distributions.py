@@ -48,14 +48,28 @@ def progress_of(agent, env):
     return program, out
 
 
+def check_told(program, state, told, agent):
+    """`told` is what the exploration rule says of the state's own batch."""
+    expected = QUANTITIES - (set() if "z" in heads_of(agent) else {"return_variance"})
+    assert set(told) == expected
+    for seed in range(2):
+        params, prior = jax.tree.map(
+            lambda x, s=seed: x[s], (state.agent.params, state.agent.prior)
+        )
+        beliefs = program.agent.beliefs(params, prior, state.states[seed])
+        moment = Moment(0, np.zeros(64, np.int32), jax.random.key(0))
+        decision = program.agent.spec.explore(beliefs, moment)
+        mine = {name: x[seed] for name, x in told.items()}
+        np.testing.assert_allclose(mine["sigma2"], decision.sigma**2, rtol=1e-3, atol=1e-7)
+        np.testing.assert_allclose(mine["regret"], decision.regret, rtol=1e-3, atol=1e-5)
+        np.testing.assert_allclose(mine["rho2"], decision.rho2, rtol=1e-3)
+        if "z" in heads_of(agent):
+            variance = beliefs.return_variance
+            np.testing.assert_allclose(mine["return_variance"], variance, rtol=1e-3, atol=1e-6)
+
+
 @pytest.mark.parametrize(
-    ("agent", "env"),
-    [
-        ("c51-ids", "noisy_chain/4"),
-        ("bootstrapped-dqn", "noisy_chain/4"),
-        ("dqn", "noisy_chain/4"),
-        ("qrdqn-ids", "gym/CartPole-v1"),
-    ],
+    ("agent", "env"), [("c51-ids", "noisy_chain/4"), ("qrdqn-ids", "gym/CartPole-v1")]
 )
 def test_they_are_what_the_rule_sees_on_states_of_the_random_steps(agent, env):
     program, out = progress_of(agent, env)
@@ -69,22 +83,18 @@ def test_they_are_what_the_rule_sees_on_states_of_the_random_steps(agent, env):
     np.testing.assert_array_equal(first.states, last.states)
     met = {row.tobytes() for row in first.replay.obs[0, :40].reshape(40, -1)}
     assert {row.tobytes() for row in first.states[0].reshape(64, -1)} <= met
-    expected = QUANTITIES - (set() if "z" in heads_of(agent) else {"return_variance"})
-    assert set(seen[-1].distributions) == expected
-    for seed in range(2):
-        params, prior = jax.tree.map(lambda x, s=seed: x[s], (last.agent.params, last.agent.prior))
-        beliefs = program.agent.beliefs(params, prior, last.states[seed])
-        moment = Moment(0, np.zeros(64, np.int32), jax.random.key(0))
-        decision = program.agent.spec.explore(beliefs, moment)
-        told = {name: x[seed] for name, x in seen[-1].distributions.items()}
-        np.testing.assert_allclose(told["sigma2"], decision.sigma**2, rtol=1e-3, atol=1e-7)
-        np.testing.assert_allclose(told["regret"], decision.regret, rtol=1e-3, atol=1e-5)
-        np.testing.assert_allclose(told["rho2"], decision.rho2, rtol=1e-3)
-        if agent == "dqn":
-            assert not told["sigma2"].any()
-        if "z" in heads_of(agent):
-            variance = beliefs.return_variance
-            np.testing.assert_allclose(told["return_variance"], variance, rtol=1e-3, atol=1e-6)
+    for progress in (seen[0], seen[-1]):
+        check_told(program, progress.state, progress.distributions, agent)
+
+
+@pytest.mark.parametrize("agent", ["bootstrapped-dqn", "dqn"])
+def test_agents_that_explore_by_other_rules_are_described_too(agent):
+    config = resolve(agent, "noisy_chain/4", changes=[settings(agent)])
+    program = make_program(config, make_env(config.env))
+    state, _ = program.start(program.seed_keys(0))
+    told = jax.device_get(program.distributions(state, 40))
+    check_told(program, jax.device_get(state), told, agent)
+    assert told["sigma2"].any() == (agent != "dqn")
 
 
 def test_one_setting_switches_them_off(tmp_path):

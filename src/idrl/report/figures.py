@@ -12,7 +12,7 @@ from idrl.runs.records import read_table
 
 def draw_figures(run: Path) -> None:
     learning_curve([run], run / "curve.png")
-    if has_regret(run) and read_table(run / "episodes.csv"):
+    if has_regret(run):
         regret_curves([run], run / "regret.png")
     if read_table(run / "distributions.csv"):
         distribution_bands(run, run / "distributions.png")

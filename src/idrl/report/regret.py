@@ -17,8 +17,8 @@ _POINTS = 100
 
 
 def has_regret(run: Path) -> bool:
-    with open(run / "evaluations.csv", encoding="utf-8") as file:
-        return "regret" in file.readline().strip().split(",")
+    rows = read_table(run / "episodes.csv")
+    return bool(rows) and "regret" in rows[0]
 
 
 def regret_curves(runs: Sequence[Path], target: Path, title: str = "") -> None:
