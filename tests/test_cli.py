@@ -82,7 +82,7 @@ def test_the_config_of_a_run_repeats_it(trained, tmp_path):
         "train", "--config", str(run / "config.toml"), "--out", "again", cwd=tmp_path
     )
     assert status == 0, err
-    for name in ("evaluations.csv", "episodes.csv", "metrics.csv"):
+    for name in ("evaluations.csv", "episodes.csv", "metrics.csv", "distributions.csv"):
         assert (tmp_path / "again" / name).read_bytes() == (run / name).read_bytes()
 
 
@@ -105,7 +105,7 @@ def test_killed_and_resumed_equals_uninterrupted(trained, tmp_path):
     (checkpoints / ".draft-1" / "state.safetensors").write_bytes(b"half")
     status, _, err = run_idrl("train", "--resume", "victim", cwd=tmp_path)
     assert status == 0, err
-    for name in ("evaluations.csv", "episodes.csv", "metrics.csv"):
+    for name in ("evaluations.csv", "episodes.csv", "metrics.csv", "distributions.csv"):
         assert (victim / name).read_bytes() == (run / name).read_bytes(), name
     newest = "step-000000000400/state.safetensors"
     assert (checkpoints / newest).read_bytes() == (run / "checkpoints" / newest).read_bytes()

@@ -9,6 +9,7 @@ import gymnasium
 import jax
 import numpy as np
 import pytest
+from displays import Dies
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
@@ -290,20 +291,6 @@ def test_a_killed_run_ends_with_the_same_bits():
         assert same(scores, [q.score for q in rest if q.score is not None])
 
 
-class Dies:
-    """A display that ends the process, as far as the run can tell."""
-
-    def __init__(self, at):
-        self.at = at
-
-    def start(self):
-        pass
-
-    def update(self, progress, config):
-        if progress.steps >= self.at:
-            raise MemoryError
-
-
 def test_resumed_records_equal_uninterrupted_ones(tmp_path):
     settings = SMALL | {"seeds": 2}
     whole = idrl.train("dqn", "gym/CartPole-v1", settings=settings, out=tmp_path / "whole")
@@ -312,7 +299,7 @@ def test_resumed_records_equal_uninterrupted_ones(tmp_path):
         with pytest.raises(MemoryError):
             idrl.train("dqn", "gym/CartPole-v1", settings=settings, out=path, display=Dies(at))
         idrl.train(resume=path)
-        for name in ("evaluations.csv", "episodes.csv", "metrics.csv"):
+        for name in ("evaluations.csv", "episodes.csv", "metrics.csv", "distributions.csv"):
             assert (path / name).read_bytes() == (whole.path / name).read_bytes(), (at, name)
         ours, theirs = (checkpoint.newest(p / "checkpoints")[0] for p in (path, whole.path))
         arrays = checkpoint.ARRAYS

@@ -16,10 +16,11 @@ from idrl.devices import prepare
 from idrl.envs import Env, HostEnv, make_env
 from idrl.errors import IdrlError
 from idrl.policy import Policy
-from idrl.report.curves import learning_curve
+from idrl.report.figures import draw_figures
 from idrl.runs import checkpoint
+from idrl.runs import sinks as guests
 from idrl.runs.folder import RunFolder, free_name
-from idrl.runs.records import Sink, TensorBoard, read_table
+from idrl.runs.records import read_table
 from idrl.schema import build, to_dict
 from idrl.session import Display, make_program, restore_state, run_session
 from idrl.training.evaluation import Score
@@ -43,6 +44,11 @@ class Run:
         return read_table(self.path / "episodes.csv")
 
     @property
+    def distributions(self) -> list[dict[str, str]]:
+        """Percentiles of σ², ρ², … on the fixed batch of states."""
+        return read_table(self.path / "distributions.csv")
+
+    @property
     def seeds(self) -> range:
         return range(self.config.seed, self.config.seed + self.config.seeds)
 
@@ -58,7 +64,8 @@ def train(
     config: str | Path | Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | list[str] = (),  # type: ignore[assignment]
     resume: str | Path | None = None,
-    tensorboard: bool = False,
+    tensorboard: bool | None = None,
+    wandb: bool | None = None,
     display: Display | None = None,
     until: Callable[[], bool] | None = None,
 ) -> Run:
@@ -68,7 +75,10 @@ def train(
     `resume` the run in that folder goes on where its newest checkpoint left it; a run on an
     environment object needs that object again as `env`. `until` is asked about once a second, when
     new rows are in the run's tables; where it says yes the run ends early, with a checkpoint.
+    `tensorboard` and `wandb` also tell the numbers there; a resumed run keeps what it had unless
+    told otherwise.
     """
+    asked = {"tensorboard": tensorboard, "wandb": wandb}
     if resume is not None:
         told = {"agent": agent, "steps": steps, "seeds": seeds, "seed": seed, "out": out,
                  "config": config, "settings": settings or None}  # fmt: skip
@@ -78,7 +88,7 @@ def train(
                 f"a resumed run keeps its own settings: leave {', '.join(extra)} away, "
                 "or start a new run."
             )
-        return _resume(Path(resume), env, tensorboard, display, until)
+        return _resume(Path(resume), env, asked, display, until)
     file = read_config(config) if isinstance(config, (str, Path)) else dict(config or {})
     flags: dict[str, Any] = {}
     if steps is not None:
@@ -97,7 +107,7 @@ def train(
     )  # fmt: skip
     world = make_env(resolved.env) if given is None else given
     Agent(resolved.spec, world.obs_shape, world.num_actions)  # refuses what cannot be built
-    _check_sinks(tensorboard)
+    sinks = _sinks({}, asked)
     path = Path(out) if out else free_name(Path("runs"), f"{resolved.agent}-{resolved.env}")
     about = {
         "obs_shape": list(world.obs_shape),
@@ -106,40 +116,46 @@ def train(
         "device": f"{jax.device_count()} × {jax.devices()[0].device_kind}",
     }
     folder = RunFolder.create(path, to_dict(resolved), about)
-    return _go(folder, resolved, world, tensorboard, display, until)
+    try:
+        return _go(folder, resolved, world, sinks, display, until)
+    except guests.SinkRefused:
+        folder.discard()
+        raise
 
 
-def _resume(path: Path, env: Any, tensorboard: bool, display: Display | None, until) -> Run:
+def _resume(path: Path, env: Any, asked, display: Display | None, until) -> Run:
     folder = RunFolder.open(path)
     config = build(RunConfig, folder.read_config())
     prepare()
-    if env is None and folder.read_about().get("env_object"):
+    about = folder.read_about()
+    if env is None and about.get("env_object"):
         raise IdrlError(
             f"{str(path)!r} was trained on an environment object; resume it from Python with "
             "idrl.train(resume=…, env=that_object)."
         )
-    _check_sinks(tensorboard)
+    sinks = _sinks(about.get("sinks", {}), asked)
     world = make_env(config.env if env is None else env)
-    return _go(folder, config, world, tensorboard, display, until)
+    return _go(folder, config, world, sinks, display, until)
 
 
 def _go(
-    folder: RunFolder, config: RunConfig, env: Env | HostEnv, tensorboard: bool, display, until=None
+    folder: RunFolder, config: RunConfig, env: Env | HostEnv, sinks: dict[str, str], display, until
 ) -> Run:
-    sinks: list[Sink] = [TensorBoard(folder.path / "tensorboard")] if tensorboard else []
-    run_session(folder, config, env, sinks=sinks, display=display, until=until)
-    learning_curve([folder.path], folder.path / "curve.png")
+    def open_sinks() -> guests.Sinks:
+        name = folder.remember_sinks(sinks)
+        return guests.open_sinks(sinks, folder.path, name, to_dict(config))
+
+    run_session(folder, config, env, sinks=open_sinks, display=display, until=until)
+    draw_figures(folder.path)
     return Run(folder.path, config)
 
 
-def _check_sinks(tensorboard: bool) -> None:
-    if tensorboard:
-        try:
-            import tensorboard as _  # noqa: F401
-        except ImportError:
-            raise IdrlError(
-                "--tensorboard needs the tensorboard package: pip install 'idrl[tensorboard]'."
-            ) from None
+def _sinks(known: dict[str, str], asked: dict[str, bool | None]) -> dict[str, str]:
+    """What the run tells its numbers to: what it did so far, but for what is `asked` now."""
+    wanted = {kind: kind in known if told is None else told for kind, told in asked.items()}
+    kinds = [kind for kind, yes in wanted.items() if yes]
+    guests.check_installed(kinds)
+    return {kind: known.get(kind, new) for kind, new in guests.settings(kinds).items()}
 
 
 def open_run(path: str | Path | Run) -> Run:

@@ -64,7 +64,11 @@ def parser() -> argparse.ArgumentParser:
         help="change settings, for example --set heads.q.k=20 explore.lam=0.5",
     )  # fmt: skip
     c.add_argument("--resume", metavar="RUN", help="continue the run in this folder")
-    c.add_argument("--tensorboard", action="store_true", help="also write TensorBoard events")
+    for sink, where in (("tensorboard", "TensorBoard events"), ("wandb", "Weights & Biases")):
+        c.add_argument(
+            f"--{sink}", action=argparse.BooleanOptionalAction,
+            help=f"also record to {where}; a resumed run keeps it",
+        )  # fmt: skip
     c.set_defaults(call=_train)
 
     c = commands.add_parser("evaluate", help="score the best weights of a run")
@@ -123,7 +127,7 @@ def _train(options, console) -> int:
                 options.agent, options.env, steps=options.steps, seeds=options.seeds,
                 seed=options.seed, out=options.out, config=options.config,
                 settings=options.settings, resume=options.resume,
-                tensorboard=options.tensorboard, display=display,
+                tensorboard=options.tensorboard, wandb=options.wandb, display=display,
             )  # fmt: skip
         except Interrupted as stop:
             console.print(f"{stop} Continue with: idrl train --resume {stop.path}", markup=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from rich.table import Table
 from idrl.api import Run
 from idrl.config import RunConfig
 from idrl.envs.deep_sea import solved_episode
-from idrl.report.statistics import plus_minus
+from idrl.report.statistics import iqm, plus_minus, share_interval
 from idrl.runs.records import numbers
 
 
@@ -79,30 +80,73 @@ class LiveDisplay:
 
 
 def summary(run: Run) -> Table:
-    """One row a seed: what it reached, and when it solved the task where that is defined."""
-    rows, episodes = run.evaluations, run.episodes
-    judged = bool(episodes) and "bad" in episodes[0]
+    """One row a seed: what it reached, when it solved the task and what acting cost, where these
+    are defined; below them the seeds together."""
+    found = _by_seed(run)
     table = Table(title=f"{run.config.agent} on {run.config.env}", title_justify="left")
-    for name in ("seed", "last evaluation", "best evaluation", "episodes"):
+    for name in ("seed", *found):
         table.add_column(name, justify="right")
-    if judged:
-        table.add_column("solved at episode", justify="right")
-    last, best, solved = [], [], []
-    for seed in run.seeds:
-        mine = [row for row in rows if row["seed"] == str(seed)]
-        played = [row for row in episodes if row["seed"] == str(seed)]
-        last.append(numbers(mine[-1:], "return_mean")[0] if mine else float("nan"))
-        best.append(numbers(mine[-1:], "best")[0] if mine else float("nan"))
-        cells = [str(seed), f"{last[-1]:.4g}", f"{best[-1]:.4g}", f"{len(played):,}"]
-        if judged:
-            solved.append(solved_episode(numbers(played, "bad")))
-            cells.append(str(solved[-1] or "not"))
-        table.add_row(*cells)
-    cells = ["mean", plus_minus(last), plus_minus(best), ""]
-    if judged:
-        done = [s for s in solved if s]
-        middle = f", median {int(np.median(done))}" if done else ""
-        cells.append(f"{len(done)} of {len(solved)}{middle}")
-    table.add_section()
-    table.add_row(*cells)
+    for index, seed in enumerate(run.seeds):
+        table.add_row(str(seed), *(_COLUMNS[name](x[index]) for name, x in found.items()))
+    notes = []
+    if run.config.seeds == 1:
+        notes.append("One seed: there is no interval.")
+    else:
+        table.add_section()
+        for label, tell in (("mean ± 95%", plus_minus), ("IQM", _iqm)):
+            cells = ("" if name in _COUNTS else tell(x) for name, x in found.items())
+            table.add_row(label, *cells)
+        if _SOLVED in found:
+            notes.append(_solved(found[_SOLVED]))
+    if _REGRET in found:
+        last = numbers(run.evaluations[-run.config.seeds :], "regret")
+        notes.append(
+            "Regret: what the best policy expects of an episode less what acting got, summed; "
+            f"of the last evaluation {plus_minus(last)} an episode."
+        )
+    table.caption, table.caption_justify = "\n".join(notes), "left"
     return table
+
+
+_SOLVED, _REGRET = "solved at episode", "regret"
+_COUNTS = ("episodes", _SOLVED)  # whose mean over seeds says nothing
+_COLUMNS: dict[str, Callable[[float], str]] = {
+    "last evaluation": "{:.4g}".format,
+    "best evaluation": "{:.4g}".format,
+    "episodes": "{:,.0f}".format,
+    _SOLVED: lambda episode: "not" if np.isnan(episode) else f"{episode:.0f}",
+    _REGRET: "{:.4g}".format,
+}
+
+
+def _by_seed(run: Run) -> dict[str, list[float]]:
+    """The columns of the summary that this run has."""
+    rows, episodes = run.evaluations, run.episodes
+    found: dict[str, list[float]] = {name: [] for name in _COLUMNS}
+    for name, column in ((_SOLVED, "bad"), (_REGRET, "regret")):
+        if not (episodes and column in episodes[0]):
+            del found[name]
+    for seed in run.seeds:
+        mine = [row for row in rows if row["seed"] == str(seed)][-1:]
+        played = [row for row in episodes if row["seed"] == str(seed)]
+        for name, column in (("last evaluation", "return_mean"), ("best evaluation", "best")):
+            found[name].append(numbers(mine, column)[0] if mine else np.nan)
+        found["episodes"].append(len(played))
+        if _SOLVED in found:
+            found[_SOLVED].append(solved_episode(numbers(played, "bad")) or np.nan)
+        if _REGRET in found:
+            found[_REGRET].append(sum(numbers(played, "regret")))
+    return found
+
+
+def _iqm(values) -> str:
+    finite = [value for value in values if np.isfinite(value)]
+    return f"{iqm(finite):.3g}" if finite else "–"
+
+
+def _solved(episodes: list[float]) -> str:
+    """How many seeds, with the interval of their share, and when."""
+    done = [episode for episode in episodes if np.isfinite(episode)]
+    low, high = share_interval(len(done), len(episodes))
+    middle = f", median episode {np.median(done):.0f}" if done else ""
+    return f"Solved: {len(done)} of {len(episodes)} seeds (95%: {low:.0%} to {high:.0%}){middle}."

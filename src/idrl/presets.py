@@ -12,6 +12,7 @@ from typing import Any
 from idrl.envs import HostEnv, family_of, make_env
 from idrl.envs.bsuite import game_of
 from idrl.envs.registry import is_registered, option_of, size_of
+from idrl.training.spec import Training
 
 Settings = dict[str, Any]
 
@@ -52,6 +53,10 @@ def preset(agent: Settings, env: str, obs_shape: tuple[int, ...] | None = None) 
 def _by_kind(agent: Settings, *, kinds: dict[str, Settings], **sections: Settings) -> Settings:
     """Spread `kinds` over the heads and rules that the agent has."""
     changes: Settings = dict(sections)
+    # As often as a row of metrics: 64 states are one batch more in thousands.
+    training = changes["training"]
+    often = training.get("log_every_steps", Training.log_every_steps)
+    changes["training"] = {"distributions_every_steps": often} | training
     heads = {name: kinds.get(_kind(head), {}) for name, head in agent["heads"].items()}
     changes["heads"] = {name: change for name, change in heads.items() if change}
     for rule in ("explore", "evaluate"):

@@ -15,10 +15,12 @@ import numpy as np
 from idrl.agents import Agent
 from idrl.config import RunConfig
 from idrl.envs import Env, HostEnv
+from idrl.envs.optimum import optimal_returns
 from idrl.errors import TrainingDiverged
 from idrl.runs import checkpoint
 from idrl.runs.folder import RunFolder
-from idrl.runs.records import Sink
+from idrl.runs.records import spread
+from idrl.runs.sinks import Sinks
 from idrl.training.compiled import Compiled
 from idrl.training.hosted import Hosted
 from idrl.training.loop import Progress, train
@@ -65,27 +67,29 @@ def run_session(
     config: RunConfig,
     env: Env | HostEnv,
     *,
-    sinks: list[Sink],
+    sinks: Callable[[], Sinks],
     display: Display | None = None,
     until: Callable[[], bool] | None = None,
 ) -> None:
     """Train from the newest checkpoint, or from the beginning, to the end, or to where `until`
-    says so: it is asked whenever new rows are in the records."""
+    says so: it is asked whenever new rows are in the records. `sinks` opens the run's sinks, once
+    the folder is this process's own."""
     folder.lock()
-    program = None
+    program = told = None
     try:
+        told = sinks()
         with _signals() as stop:
             program = make_program(config, env)
-            _train(program, folder, config, sinks, display, stop, until)
+            _train(program, folder, config, env, told, display, stop, until)
     finally:
         if program is not None:
             program.close()
-        for sink in sinks:
-            sink.close()
+        if told is not None:
+            told.close()
         folder.unlock()
 
 
-def _train(program, folder, config, sinks, display, stop: threading.Event, until) -> None:
+def _train(program, folder, config, env, sinks, display, stop: threading.Event, until) -> None:
     keys = program.seed_keys(config.seed)
     state, meta, _ = restore_state(program, folder)
     sizes = meta.get("sizes", {})
@@ -93,7 +97,7 @@ def _train(program, folder, config, sinks, display, stop: threading.Event, until
         table.cut(sizes.get(name, 0))
     if display is not None:
         display.start()
-    recorder = _Recorder(folder, config, sinks, meta.get("episodes", [0] * config.seeds))
+    recorder = _Recorder(folder, config, env, sinks, meta)
     saved = clock = time.monotonic()
     for progress in train(program, state, meta.get("iteration", 0), keys):
         now = time.monotonic()
@@ -108,6 +112,7 @@ def _train(program, folder, config, sinks, display, stop: threading.Event, until
                 "iteration": progress.iteration,
                 "sizes": {name: table.size() for name, table in folder.tables.items()},
                 "episodes": recorder.episodes,
+                "regret": recorder.regret,
             }
             checkpoint.save(folder.checkpoints, progress.steps, progress.state, meta)
             saved = now
@@ -120,18 +125,26 @@ def _train(program, folder, config, sinks, display, stop: threading.Event, until
 class _Recorder:
     """Writes what a block brought; keeps nothing that a checkpoint would not hold."""
 
-    def __init__(self, folder: RunFolder, config: RunConfig, sinks: list[Sink], episodes):
-        self.tables, self.config, self.sinks = folder.tables, config, sinks
-        self.episodes: list[int] = list(episodes)
+    def __init__(self, folder: RunFolder, config: RunConfig, env, sinks: Sinks, meta: dict):
+        self.tables, self.config, self.env, self.sinks = folder.tables, config, env, sinks
+        self.episodes: list[int] = list(meta.get("episodes", [0] * config.seeds))
+        self.regret: list[float] = list(meta.get("regret", [0.0] * config.seeds))  # acting
+        self.optimum: np.ndarray | None = None  # the best return of each seed's task, where known
+        self.started = False
         self.seconds = 0.0  # since the last row of timings
 
     def record(self, progress: Progress, seconds: float) -> None:
         _check_numbers(progress, self.config)
+        if not self.started:
+            task, self.started = progress.state.task, True
+            self.optimum = optimal_returns(self.env, task, self.config.seeds)
         self.tables["episodes"].append(self._episode_rows(progress))
         if progress.log:
             self._metrics(progress)
         if progress.score is not None:
             self._evaluations(progress)
+        if progress.distributions is not None:
+            self._distributions(progress)
         self.seconds += seconds
         if progress.log:
             row = {"steps": progress.steps, "seconds": round(self.seconds, 3)}
@@ -142,7 +155,7 @@ class _Recorder:
         done = progress.episodes
         for i, index in enumerate(done.seed.tolist()):
             self.episodes[index] += 1
-            yield {
+            row = {
                 "seed": self.config.seed + index,
                 "episode": self.episodes[index],
                 "steps": int(done.steps[i]),
@@ -150,6 +163,18 @@ class _Recorder:
                 "length": int(done.lengths[i]),
                 **{name: float(values[i]) for name, values in done.info.items()},
             }
+            missed = self._missed(index, row["return"], row)
+            self.regret[index] += missed.get("regret", 0.0)
+            yield row | missed
+
+    def _missed(self, index: int, returned: float, info: dict[str, float]) -> dict[str, float]:
+        """The regret of a return, where the best one is known; the luck of noisy rewards is left
+        out where the environment tells."""
+        if self.optimum is None:
+            return {}
+        regret = float(self.optimum[index]) - info.get("raw_return", returned)
+        # Returns are sums of float32: what is beyond six decimals is their rounding.
+        return {"regret": round(regret, 6) + 0.0}
 
     def _metrics(self, progress: Progress) -> None:
         rows = []
@@ -158,6 +183,8 @@ class _Recorder:
             mean = float(mine.mean()) if mine.size else float("nan")
             assert progress.metrics is not None
             values = {name: float(v[index]) for name, v in progress.metrics.items()}
+            if self.optimum is not None:
+                values["cumulative_regret"] = self.regret[index]
             rows.append(self._row(index, progress.steps, {"episode_return": mean, **values}))
         self.tables["metrics"].append(rows)
 
@@ -166,21 +193,35 @@ class _Recorder:
         assert score is not None
         rows = []
         for index in range(self.config.seeds):
+            info = {name: float(v[index]) for name, v in score.info.items()}
+            mean = float(score.return_mean[index])
             values = {
                 "episodes": int(score.episodes[index]),
-                "return_mean": float(score.return_mean[index]),
+                "return_mean": mean,
                 "best": float(best[index]),
                 "return_std": float(score.return_std[index]),
                 "length_mean": float(score.length_mean[index]),
-                **{name: float(v[index]) for name, v in score.info.items()},
+                **info,
+                **self._missed(index, mean, info),
             }
             rows.append(self._row(index, progress.steps, values, "evaluation/"))
         self.tables["evaluations"].append(rows)
 
+    def _distributions(self, progress: Progress) -> None:
+        seen, rows = progress.distributions or {}, []
+        for index in range(self.config.seeds):
+            seed, mine = self.config.seed + index, {name: x[index] for name, x in seen.items()}
+            for name, values in mine.items():
+                told = {"seed": seed, "steps": progress.steps, "quantity": name}
+                rows.append(told | spread(values))
+            named = {f"distributions/{name}": x.reshape(-1) for name, x in mine.items()}
+            self.sinks.histograms(seed, progress.steps, named)
+        self.tables["distributions"].append(rows)
+
     def _row(self, index: int, steps: int, values: dict[str, Any], tag: str = "train/"):
         seed = self.config.seed + index
-        for sink in self.sinks:
-            sink.scalars(seed, steps, {tag + name: float(v) for name, v in values.items()})
+        named = {tag + name: float(v) for name, v in values.items()}
+        self.sinks.scalars(seed, steps, named)
         return {"seed": seed, "steps": steps, **values}
 
 

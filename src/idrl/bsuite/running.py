@@ -126,7 +126,7 @@ def settings(plan: Plan, value: float) -> dict[str, Any]:
     steps = plan.episodes * longest
     return {
         "seeds": plan.seeds,
-        "training": {"steps": steps},
+        "training": {"steps": steps, "distributions_every_steps": 0},
         "evaluation": {"every_steps": steps, "steps": longest},
     }
 

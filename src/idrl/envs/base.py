@@ -27,6 +27,10 @@ class Env(Protocol):
 
     `task(key)` draws what differs between seeds and stays the same within one (an action mapping,
     physical constants): training and evaluation of a seed share it.
+
+    Two things it may know besides, for the sake of regret. `optimal_return(task)` is the largest
+    expected undiscounted return of an episode (None: not known). Where rewards are noisy,
+    `info["raw_return"]` is the episode's return so far without that noise.
     """
 
     name: str

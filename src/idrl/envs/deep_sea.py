@@ -23,6 +23,7 @@ class State(NamedTuple):
     row: jax.Array
     column: jax.Array
     bad: jax.Array  # left the diagonal by its own choice
+    raw_return: jax.Array | None = None  # without the noise of the corners, where they have any
 
 
 class DeepSea:
@@ -45,7 +46,8 @@ class DeepSea:
         return jax.random.bernoulli(key, 0.5, (self.size, self.size)).astype(jnp.int32)
 
     def reset(self, task: jax.Array, key: jax.Array) -> tuple[State, jax.Array]:
-        state = State(jnp.int32(0), jnp.int32(0), jnp.bool_(False))
+        paid = jnp.float32(0) if self.stochastic else None
+        state = State(jnp.int32(0), jnp.int32(0), jnp.bool_(False), paid)
         return state, self._observe(state)
 
     def _observe(self, state: State) -> jax.Array:
@@ -62,23 +64,25 @@ class DeepSea:
             right = right ^ jax.random.bernoulli(slip_key, self.slip)
         reward = jnp.where(right & (state.column == last), 1.0, 0.0)
         reward -= jnp.where(right, MOVE_COST / self.size, 0.0)
-        moved = right
+        moved, info = right, {}
         if self.stochastic:
             wind_key, noise_key = jax.random.split(key)
             moved = right & ~jax.random.bernoulli(wind_key, 1 / self.size)
+            before = 0.0 if state.raw_return is None else state.raw_return
+            info["raw_return"] = before + reward
             corner = (state.row == last) & ((state.column == 0) | (state.column == last))
             reward += jnp.where(corner, jax.random.normal(noise_key), 0.0)
         # A right that the wind stops stays in its column.
         shift = jnp.where(right, moved.astype(jnp.int32), -1)
         # bsuite's "bad episode" is a wrong choice while still on the diagonal.
         bad = state.bad | ((state.row == state.column) & ~chose_right)
-        state = State(state.row + 1, jnp.clip(state.column + shift, 0, last), bad)
+        column = jnp.clip(state.column + shift, 0, last)
+        state = State(state.row + 1, column, bad, info.get("raw_return"))
         ended = state.row == self.size
-        return state, Step(
-            self._observe(state), reward, ended, jnp.bool_(False), {"bad": bad.astype(jnp.float32)}
-        )
+        info = {"bad": bad.astype(jnp.float32)} | info
+        return state, Step(self._observe(state), reward, ended, jnp.bool_(False), info)
 
-    def optimal_return(self) -> float:
+    def optimal_return(self, task: jax.Array | None = None) -> float:
         """Expected undiscounted return of the best policy (bsuite's formula for its windy form)."""
         import numpy as np
 

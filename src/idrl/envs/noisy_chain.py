@@ -69,11 +69,12 @@ class NoisyChain:
         info = {
             "bad": (~solved).astype(jnp.float32),  # 0 where the goal was reached
             "gambles": state.gambles / state.time,  # share of the episode's actions
+            "raw_return": solved.astype(jnp.float32),  # without what the gambles paid
         }
         truncated = (state.time >= self.limit) & ~solved
         return state, Step(self._observe(state), reward, solved, truncated, info)
 
-    def optimal_return(self) -> float:
+    def optimal_return(self, task: jax.Array | None = None) -> float:
         """Expected undiscounted return of the best policy: the goal is always within 3N steps, and
         whatever is gambled on the way pays 0 on average."""
         return 1.0

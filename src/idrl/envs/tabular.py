@@ -28,6 +28,7 @@ class Mdp(NamedTuple):
 class State(NamedTuple):
     where: jax.Array
     time: jax.Array
+    raw_return: jax.Array  # without the noise of rewards
 
 
 class Tabular:
@@ -46,7 +47,7 @@ class Tabular:
 
     def reset(self, task: Mdp, key: jax.Array) -> tuple[State, jax.Array]:
         where = jax.random.categorical(key, jnp.log(task.start))
-        return State(where, jnp.int32(0)), task.obs[where].astype(jnp.float32)
+        return State(where, jnp.int32(0), jnp.float32(0)), task.obs[where].astype(jnp.float32)
 
     def step(self, task: Mdp, state: State, action, key) -> tuple[State, Step]:
         move_key, noise_key, end_key = jax.random.split(key, 3)
@@ -54,11 +55,18 @@ class Tabular:
         reward = task.reward[here] + task.noise[here] * jax.random.normal(noise_key)
         where = jax.random.categorical(move_key, jnp.log(task.move[here]))
         ended = jax.random.uniform(end_key) < task.ends[here]
-        state = State(where, state.time + 1)
+        raw_return = (state.raw_return + task.reward[here]).astype(jnp.float32)
+        state = State(where, state.time + 1, raw_return)
         return state, Step(
             task.obs[where].astype(jnp.float32), reward.astype(jnp.float32), ended,
-            state.time >= task.limit,
+            state.time >= task.limit, {"raw_return": raw_return},
         )  # fmt: skip
+
+    def optimal_return(self, task: Mdp) -> float | None:
+        """Of the best policy that sees the observation alone."""
+        from idrl.envs.optimum import best_return  # which needs `Mdp` from here
+
+        return best_return(task)
 
 
 def exact(mdp: Mdp, gamma: float, sweeps: int = 2_000) -> tuple[np.ndarray, np.ndarray]:

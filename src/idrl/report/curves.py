@@ -22,9 +22,8 @@ def learning_curve(runs: Sequence[Path], target: Path, title: str = "") -> None:
         agent, env = config["agent"], config["env"]
         tint, seeds = colour(agent), config["seeds"]
         word = "seed" if seeds == 1 else "seeds"
-        steps, mean, half = _over_seeds(read_table(path / "evaluations.csv"), "return_mean")
-        axis.plot(steps, mean, color=tint, label=f"{agent}, evaluated ({seeds} {word})")
-        axis.fill_between(steps, mean - half, mean + half, color=tint, alpha=0.2, lw=0)
+        curve = over_seeds(read_table(path / "evaluations.csv"), "return_mean")
+        with_interval(axis, curve, tint, f"{agent}, evaluated ({seeds} {word})")
         steps, mean = _acting(read_table(path / "episodes.csv"))
         axis.plot(steps, mean, color=tint, ls="--", lw=1, alpha=0.8, label=f"{agent}, acting")
     axis.set(xlabel="steps of each seed", ylabel="return of an episode", title=title or env)
@@ -32,7 +31,14 @@ def learning_curve(runs: Sequence[Path], target: Path, title: str = "") -> None:
     fig.savefig(target, dpi=120)
 
 
-def _over_seeds(rows, column: str):
+def with_interval(axis, curve, tint: str, label: str) -> None:
+    """`curve`: steps, mean, half interval."""
+    steps, mean, half = curve
+    axis.plot(steps, mean, color=tint, label=label)
+    axis.fill_between(steps, mean - half, mean + half, color=tint, alpha=0.2, lw=0)
+
+
+def over_seeds(rows, column: str):
     """Mean and half interval over seeds, by steps."""
     steps = np.array([int(row["steps"]) for row in rows])
     values = np.array(numbers(rows, column))

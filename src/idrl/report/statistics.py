@@ -15,6 +15,17 @@ def interval(values, confidence: float = 0.95) -> float:
     return float(stats.t.ppf(0.5 + confidence / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
 
 
+def iqm(values) -> float:
+    """The mean of the middle half: steadier than the median, and deaf to a few odd seeds."""
+    return float(stats.trim_mean(np.asarray(values, float), 0.25))
+
+
+def share_interval(count: int, of: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval of a share: sane at 0 and at all of a few."""
+    found = stats.binomtest(count, of).proportion_ci(confidence, "wilson")
+    return float(found.low), float(found.high)
+
+
 def plus_minus(values) -> str:
     values = np.asarray(values, float)
     values = values[np.isfinite(values)]

@@ -7,7 +7,9 @@ import json
 import os
 import platform
 import re
+import secrets
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -22,7 +24,7 @@ from idrl.errors import IdrlError
 from idrl.runs.records import Table
 
 FORMAT = 1
-TABLES = ("metrics", "evaluations", "episodes", "timings")
+TABLES = ("metrics", "evaluations", "episodes", "distributions", "timings")
 _LIBRARIES = (
     "idrl", "jax", "jaxlib", "flax", "optax", "gymnax", "gymnasium", "numpy", "safetensors",
 )  # fmt: skip
@@ -49,7 +51,7 @@ class RunFolder:
             draft.mkdir(parents=True)
             folder = cls(draft)
             folder.config.write_text(tomli_w.dumps(config), encoding="utf-8")
-            folder.about.write_text(json.dumps(describe() | about, indent=1) + "\n")
+            folder._write_about(describe() | {"id": secrets.token_hex(6)} | about)
             draft.rename(path)
         except OSError as error:
             raise IdrlError(f"the run folder {str(path)!r} cannot be made: {error}.") from None
@@ -85,6 +87,24 @@ class RunFolder:
         if not isinstance(about, dict):
             raise IdrlError(f"{str(self.about)!r} holds no table.")
         return about
+
+    def _write_about(self, about: dict[str, Any]) -> None:
+        draft = self.about.with_suffix(".draft")
+        draft.write_text(json.dumps(about, indent=1) + "\n")
+        draft.replace(self.about)
+
+    def remember_sinks(self, sinks: dict[str, str]) -> str:
+        """Keep what a run tells its numbers to; returns its identity, which no other run has."""
+        about = self.read_about()
+        identity = str(about.get("id") or secrets.token_hex(6))
+        now = about | {"id": identity, "sinks": sinks}
+        if now != about:
+            self._write_about(now)
+        return identity
+
+    def discard(self) -> None:
+        """Take back a folder that was made for nothing."""
+        shutil.rmtree(self.path)
 
     def lock(self) -> None:
         """Refuse a second process; the lock goes with this one, however it ends."""

@@ -1,4 +1,4 @@
-"""Records of a run: CSV files that only grow, and whatever else wants to hear of the numbers.
+"""Records of a run: CSV files that only grow.
 
 A checkpoint remembers how long each file was. A resumed run cuts them back to that length, so
 that every row is there once, whatever was half-written when the process died.
@@ -12,15 +12,11 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+import numpy as np
 
-class Sink(Protocol):
-    """Somewhere scalars go besides the CSV files."""
-
-    def scalars(self, seed: int, steps: int, values: dict[str, float]) -> None: ...
-
-    def close(self) -> None: ...
+PERCENTILES = (0, 5, 25, 50, 75, 95, 100)
 
 
 class Table:
@@ -68,6 +64,14 @@ def read_table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+def spread(values: np.ndarray) -> dict[str, float]:
+    """Mean and percentiles; each percentile is one of the values, so that infinities stay in."""
+    values = values.astype(np.float64).reshape(-1)
+    found = np.percentile(values, PERCENTILES, method="inverted_cdf").tolist()
+    named = {f"p{p}": value for p, value in zip(PERCENTILES, found, strict=True)}
+    return {"mean": float(values.mean()), **named}
+
+
 def numbers(rows: Sequence[dict[str, str]], column: str) -> list[float]:
     return [float(row[column]) if row[column] else math.nan for row in rows]
 
@@ -77,33 +81,3 @@ def _text(value: Any) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     return repr(value) if isinstance(value, float) else str(value)
-
-
-class TensorBoard:
-    """Events per seed, written with the `tensorboard` package (an optional extra)."""
-
-    def __init__(self, folder: Path):
-        from tensorboard.compat.proto.event_pb2 import Event
-        from tensorboard.compat.proto.summary_pb2 import Summary
-        from tensorboard.summary.writer.event_file_writer import EventFileWriter
-
-        self._event, self._summary, self._writer = Event, Summary, EventFileWriter
-        self._folder = folder
-        self._files: dict[int, Any] = {}
-
-    def scalars(self, seed: int, steps: int, values: dict[str, float]) -> None:
-        import time
-
-        if seed not in self._files:
-            self._files[seed] = self._writer(str(self._folder / f"seed-{seed}"))
-        entries = [
-            self._summary.Value(tag=name, simple_value=value)
-            for name, value in values.items()
-            if not math.isnan(value)
-        ]
-        summary = self._summary(value=entries)
-        self._files[seed].add_event(self._event(wall_time=time.time(), step=steps, summary=summary))
-
-    def close(self) -> None:
-        for file in self._files.values():
-            file.close()

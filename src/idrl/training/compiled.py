@@ -106,7 +106,8 @@ class Compiled(Learner):
             state, (episodes, _) = act(state, t, t * self.envs)
             return state, episodes
 
-        return jax.lax.scan(one, state, jnp.arange(self.cadence.warmup_vector_steps))
+        state, episodes = jax.lax.scan(one, state, jnp.arange(self.cadence.warmup_vector_steps))
+        return jax.vmap(self._draw_states)(state), episodes
 
     def _block(self, state: TrainState, start) -> tuple[TrainState, tuple[Episodes, dict]]:
         """`cadence.block` iterations from iteration `start` on."""

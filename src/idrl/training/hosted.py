@@ -92,6 +92,10 @@ class Hosted(Learner):
             over(jax.vmap(self._keep_best), (SEEDS, SEEDS), (SEEDS, SEEDS)),
             donate_argnums=0, compiler_options=quick(),
         )  # fmt: skip
+        self._choose_states = jax.jit(
+            over(jax.vmap(self._draw_states), (SEEDS,), SEEDS),
+            donate_argnums=0, compiler_options=quick(),
+        )  # fmt: skip
         self._example_actions = jax.jit(
             jax.vmap(self._example_action, (0, None, 0)), compiler_options=quick()
         )
@@ -148,7 +152,7 @@ class Hosted(Learner):
         for t in range(self.cadence.warmup_vector_steps):
             state, _, action = self._try(state, self._show(voyage.fleet), {}, np.int32(t))
             ends.add(voyage.advance(np.asarray(action).reshape(-1)))
-        return self._join(state, voyage), ends.episodes()
+        return self._join(self._choose_states(state), voyage), ends.episodes()
 
     def block(
         self, state: TrainState, start: Any

@@ -18,6 +18,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from idrl import replay as ring
 from idrl.agents import Agent
 from idrl.agents.agent import refresh_target
+from idrl.training import distributions
 from idrl.training.evaluation import Score
 from idrl.training.program import Best, TrainState
 from idrl.training.seeding import seed_key, stream
@@ -54,6 +55,10 @@ class Learner:
         self.replay_rows = max(3, self.learning.replay_capacity // self.envs)
         largest = largest_block or _largest_block(agent, seeds)
         self.cadence: Cadence = cadence(training, evaluation, self.learning, largest)
+        specs = (*(SEEDS,) * 4, SAME), SEEDS
+        self._describe = jax.jit(
+            self._over_devices(self._describe_all, *specs), compiler_options=quick()
+        )
 
     # -- one seed -----------------------------------------------------------------------------
 
@@ -94,7 +99,16 @@ class Learner:
         agent = self.agent.init(agent_key, examples)
         best = Best(jnp.float32(-jnp.inf), jax.tree.map(jnp.copy, agent.params))
         row = jax.eval_shape(self._row_like, obs)
-        return TrainState(agent, ring.empty(row, self.replay_rows), worlds, best, task, key_data)
+        states = distributions.blank(obs) if self.cadence.distributions_every_steps else None
+        replay = ring.empty(row, self.replay_rows)
+        return TrainState(agent, replay, worlds, best, task, key_data, states)
+
+    def _draw_states(self, state: TrainState) -> TrainState:
+        """With the fixed batch of states, out of the random steps."""
+        if state.states is None:
+            return state
+        written, key = self.cadence.warmup_vector_steps, key_of(state, "states", 0)
+        return state._replace(states=distributions.draw(state.replay, key, written))
 
     def _row_like(self, obs) -> ring.Row:
         heads = None
@@ -124,6 +138,17 @@ class Learner:
         numbers = first + jnp.arange(self.cadence.updates)
         (state, _), metrics = loop(update, (state, written), numbers)
         return state, metrics
+
+    def distributions(self, state: TrainState, steps: int) -> dict[str, Any]:
+        agent = state.agent
+        return self._describe(agent.params, agent.prior, state.states, state.key, np.int32(steps))
+
+    def _describe_all(self, params, prior, states, key_data, step):
+        def one(params, prior, states, key_data):
+            key = stream(jax.random.wrap_key_data(key_data), "states", step)
+            return distributions.describe(self.agent, params, prior, states, key, step)
+
+        return jax.vmap(one)(params, prior, states, key_data)
 
     def _copy_target(self, state: TrainState) -> TrainState:
         return state._replace(agent=refresh_target(state.agent))

@@ -34,6 +34,7 @@ class Progress(NamedTuple):
     log: bool  # a row of metrics is due
     score: Any | None  # the Score of an evaluation, [S] each
     better: np.ndarray | None  # [S] which seeds set a new best
+    distributions: dict[str, np.ndarray] | None = None  # [S, states, actions] each
 
 
 def train(program: Program, state: TrainState | None, iteration: int, keys) -> Iterator[Progress]:
@@ -43,8 +44,9 @@ def train(program: Program, state: TrainState | None, iteration: int, keys) -> I
     if state is None:
         state, episodes = program.start(keys)
         yield Progress(
-            state, 0, c.warmup_steps, _finished(episodes, 0, envs), None, False, None, None
-        )
+            state, 0, c.warmup_steps, _finished(episodes, 0, envs), None, False, None, None,
+            _distributions(program, state, c.warmup_steps, c.distributions_every_steps > 0),
+        )  # fmt: skip
     total = c.blocks * c.block
     while iteration < total:
         before, iteration = iteration, iteration + c.block
@@ -59,6 +61,8 @@ def train(program: Program, state: TrainState | None, iteration: int, keys) -> I
             number = np.int32(steps // c.eval_every_steps + (steps % c.eval_every_steps > 0))
             state, (score, better) = program.evaluate(state, number)
             score, better = jax.device_get((score, better))
+        every = c.distributions_every_steps
+        seen = every > 0 and (last or due(steps_before, steps, every))
         yield Progress(
             state,
             iteration,
@@ -68,7 +72,12 @@ def train(program: Program, state: TrainState | None, iteration: int, keys) -> I
             last or due(steps_before, steps, c.log_every_steps),
             score,
             better,
+            _distributions(program, state, steps, seen),
         )
+
+
+def _distributions(program: Program, state: TrainState, steps: int, wanted: bool):
+    return jax.device_get(program.distributions(state, steps)) if wanted else None
 
 
 def _finished(episodes, first_vector_step: int, envs: int) -> Finished:

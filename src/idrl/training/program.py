@@ -29,6 +29,7 @@ class TrainState(NamedTuple):
     best: Best
     task: Any
     key: jax.Array  # as raw data, so that it can be saved like any array
+    states: Any = None  # the fixed batch of distributions.py, or None where they are off
 
 
 class Episodes(NamedTuple):
@@ -66,6 +67,9 @@ class Program(Protocol):
         """`cadence.block` iterations from iteration `start` on; the state is used up."""
 
     def copy_target(self, state: TrainState, /) -> TrainState: ...
+
+    def distributions(self, state: TrainState, steps: int, /) -> dict[str, Any]:
+        """What the rule sees on the fixed batch of states: `[S, states, actions]` each."""
 
     def evaluate(self, state: TrainState, number: Any, /) -> tuple[TrainState, tuple[Score, Any]]:
         """Score every seed and keep its weights where they are its best so far (`[S]` booleans)."""

@@ -14,7 +14,9 @@ import numpy as np
 
 from idrl.envs.base import Env
 
-_STREAMS = {"init": 0, "act": 1, "learn": 2, "evaluate": 3, "score": 4, "task": 5, "env": 6}
+_STREAMS = {
+    "init": 0, "act": 1, "learn": 2, "evaluate": 3, "score": 4, "task": 5, "env": 6, "states": 7,
+}  # fmt: skip
 
 
 def seed_key(seed: int | jax.Array) -> jax.Array:

@@ -16,8 +16,14 @@ class Training:
     steps: int = 50_000_000  # 200M frames
     envs: int = 1  # environments of each seed
     log_every_steps: int = 50_000
+    distributions_every_steps: int = 0  # 0: never; the presets switch them on
 
     def check(self, where: str) -> None:
+        if self.distributions_every_steps < 0:
+            raise IdrlError(
+                f"{where}.distributions_every_steps is {self.distributions_every_steps}; "
+                "it is positive, or 0 to switch them off."
+            )
         for name in ("steps", "envs", "log_every_steps"):
             if getattr(self, name) <= 0:
                 raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it must be positive.")
@@ -55,6 +61,7 @@ class Cadence:
     blocks: int  # in the whole run
     eval_every_steps: int
     log_every_steps: int
+    distributions_every_steps: int  # or 0
 
     def steps_at(self, iteration: int) -> int:
         """Agent steps of each seed after so many iterations."""
@@ -89,6 +96,7 @@ def cadence(
         blocks=math.ceil(total / block),
         eval_every_steps=eval_every,
         log_every_steps=training.log_every_steps,
+        distributions_every_steps=training.distributions_every_steps,
     )
 
 

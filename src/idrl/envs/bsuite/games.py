@@ -18,11 +18,15 @@ class Game:
     low: float  # discounted returns without noise, at γ = 0.99
     high: float
     options: tuple[str, ...] = ("noise",)
+    optimum: float | None = None  # of an episode's expected return without noise, where known
 
 
 GAMES = {
-    "bandit": Game("11 arms that pay 0, 0.1, …, 1 in random order", 10_000, 1, 0.0, 1.0),
-    "catch": Game("move a paddle under a falling ball, 10×5", 10_000, 9, -1.0, 1.0),
+    "bandit": Game(
+        "11 arms that pay 0, 0.1, …, 1 in random order", 10_000, 1, 0.0, 1.0, optimum=1.0
+    ),
+    # nine moves reach every column of five
+    "catch": Game("move a paddle under a falling ball, 10×5", 10_000, 9, -1.0, 1.0, optimum=1.0),
     "mountain_car": Game(
         "build momentum to leave a valley, 1000 steps at most", 1_000, 1_000, -100.0, 0.0
     ),
@@ -57,7 +61,7 @@ def make_bsuite(name: str, options: dict[str, float]) -> Env:
             raise IdrlError(f"{name!r}: {option} is {value}; it is a number, 0 or more.")
     rest = {option: value for option, value in options.items() if option != "noise"}
     inner = _inner(name.split("?")[0].partition("/")[2], rest)
-    return Noisy(name, inner, options.get("noise", 0.0))
+    return Noisy(name, inner, options.get("noise", 0.0), game.optimum)
 
 
 def _inner(game: str, options: dict[str, float]) -> Any:

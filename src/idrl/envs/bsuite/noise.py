@@ -24,13 +24,16 @@ class State(NamedTuple):
 class Noisy:
     """Adds N(0, noise²) to every reward. `info["raw_return"]` is the episode's sum without it."""
 
-    def __init__(self, name: str, inner: Any, noise: float = 0.0):
-        self.name, self.inner, self.noise = name, inner, noise
+    def __init__(self, name: str, inner: Any, noise: float = 0.0, optimum: float | None = None):
+        self.name, self.inner, self.noise, self.optimum = name, inner, noise, optimum
         self.num_actions: int = inner.num_actions
         self.obs_shape: tuple[int, ...] = inner.obs_shape
 
     def task(self, key: jax.Array) -> Task:
         return Task(self.inner.task(key), jnp.float32(self.noise))
+
+    def optimal_return(self, task: Task | None = None) -> float | None:
+        return self.optimum
 
     def reset(self, task: Task, key: jax.Array) -> tuple[State, jax.Array]:
         state, obs = self.inner.reset(task.inner, key)
