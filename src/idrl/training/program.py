@@ -65,7 +65,8 @@ class Program(Protocol):
     ) -> tuple[TrainState, tuple[Episodes, dict[str, Any]]]:
         """`cadence.block` iterations from iteration `start` on; the state is used up."""
 
-    def copy_target(self, state: TrainState, /) -> TrainState: ...
+    def copy_target(self, state: TrainState, iteration: Any, /) -> TrainState:
+        """Renew the targets after `iteration` iterations."""
 
     def evaluate(self, state: TrainState, number: Any, /) -> tuple[TrainState, tuple[Score, Any]]:
         """Score every seed and keep its weights where they are its best so far (`[S]` booleans)."""

@@ -14,7 +14,16 @@ import numpy as np
 
 from idrl.envs.base import Env
 
-_STREAMS = {"init": 0, "act": 1, "learn": 2, "evaluate": 3, "score": 4, "task": 5, "env": 6}
+_STREAMS = {
+    "init": 0,
+    "act": 1,
+    "learn": 2,
+    "evaluate": 3,
+    "score": 4,
+    "task": 5,
+    "env": 6,
+    "refit": 7,
+}
 
 
 def seed_key(seed: int | jax.Array) -> jax.Array:
