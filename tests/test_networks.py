@@ -279,7 +279,7 @@ def test_loss_is_the_sum_over_heads_of_means_over_the_batch():
     heads = {"q": Ensemble(k=3, hidden=(6,)), "z": RETURN_HEADS["categorical"](0.0)}
     agent, state, batch = make(heads)
     loss = jit(agent.loss)
-    total, parts = loss(state.params, state, batch)
+    total, (parts, _) = loss(state.params, state, batch)
     assert set(parts) == {"q", "z"}
     np.testing.assert_allclose(total, sum(parts.values()), rtol=1e-6)
     # Twice the same batch has the same mean.
@@ -381,7 +381,7 @@ def test_priors_get_no_gradient_and_never_change():
     assert is_zero(by_prior(state.prior))
     learn, learned = jit(agent.learn), state
     for _ in range(3):
-        learned, _ = learn(learned, batch)
+        learned, _, _ = learn(learned, batch)
     check_same(refresh_target(learned).prior, state.prior, rtol=0, atol=0)
     assert not is_zero(jax.tree.map(np.subtract, learned.params, state.params))
 
@@ -407,7 +407,7 @@ def test_first_values_on_deep_sea_are_of_the_size_of_its_returns(name):
 
 def one_update(optimiser):
     agent, state, batch = make({"q": Ensemble(k=2, hidden=(6,))}, optimiser=optimiser)
-    after, metrics = jit(agent.learn)(state, batch)
+    after, metrics, _ = jit(agent.learn)(state, batch)
     grads = gradients(agent, state, batch)
     step = jax.tree.map(np.subtract, after.params, state.params)
     np.testing.assert_allclose(metrics["grad_norm"], optax.tree.norm(grads), rtol=1e-4)

@@ -6,6 +6,8 @@ and 0 where the episode terminated. A truncated transition keeps its γ: only te
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 
@@ -22,6 +24,11 @@ def squared(error: jax.Array) -> jax.Array:
     return error**2
 
 
+def of(error: str) -> Callable[[jax.Array], jax.Array]:
+    """The loss of an error by its name."""
+    return {"huber": huber, "squared": squared}[error]
+
+
 def q_learning_error(q_tm1, a_tm1, r_t, discount_t, q_t, selector_t):
     """TD error of one Q-function, `[A]` values: the action by `selector_t`, its value by `q_t`.
 
@@ -31,13 +38,13 @@ def q_learning_error(q_tm1, a_tm1, r_t, discount_t, q_t, selector_t):
     return jax.lax.stop_gradient(target) - q_tm1[a_tm1]
 
 
-def categorical_loss(atoms, logits_tm1, a_tm1, r_t, discount_t, logits_t):
+def categorical_loss(atoms, logits_tm1, a_tm1, r_t, discount_t, logits_t, selector_t=None):
     """Cross-entropy to the projected target distribution (C51): `[A, N]` logits on `[N]` atoms.
 
-    The next action is greedy by the target distribution's own mean.
+    The next action is the best by `selector_t` `[A]`, or by the target distribution's own mean.
     """
     probs_t = jax.nn.softmax(logits_t)
-    best = (probs_t @ atoms).argmax()
+    best = (probs_t @ atoms if selector_t is None else selector_t).argmax()
     target = project(atoms, r_t + discount_t * atoms, probs_t[best])
     return -(jax.lax.stop_gradient(target) * jax.nn.log_softmax(logits_tm1[a_tm1])).sum()
 
@@ -54,15 +61,19 @@ def project(atoms, values, probs):
     return jnp.clip(1 - distance, 0, 1) @ probs
 
 
-def quantile_loss(quantiles_tm1, a_tm1, r_t, discount_t, quantiles_t, kappa: float = 1.0):
-    """Quantile-Huber loss (QR-DQN) of `[A, N]` quantiles: mean over targets, sum over predictions.
+def quantile_loss(
+    quantiles_tm1, a_tm1, r_t, discount_t, quantiles_t, kappa: float = 1.0, selector_t=None,
+    taus=None,
+):  # fmt: skip
+    """Quantile-Huber loss of `[A, N]` quantiles: mean over targets, sum over predictions.
 
-    τ belongs to the predicted quantile. The next action is greedy by the target's own mean.
+    `taus` `[N]` are the fractions of the predicted quantiles, by default QR-DQN's midpoints. The
+    next action is the best by `selector_t` `[A]`, or by the target's own mean.
     """
-    best = quantiles_t.mean(-1).argmax()
+    best = (quantiles_t.mean(-1) if selector_t is None else selector_t).argmax()
     target = jax.lax.stop_gradient(r_t + discount_t * quantiles_t[best])
     predicted = quantiles_tm1[a_tm1]
-    taus = midpoints(predicted.shape[-1])
+    taus = midpoints(predicted.shape[-1]) if taus is None else taus
     error = target[None, :] - predicted[:, None]  # [predicted, target]
     weight = jnp.abs(taus[:, None] - (error < 0))
     return (weight * huber(error, kappa) / kappa).mean(1).sum()

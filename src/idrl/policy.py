@@ -20,14 +20,16 @@ class Policy:
     def __init__(self, config: RunConfig, agent: Agent, params: Any, prior: Any, seed: int):
         self.config, self.agent, self.seed = config, agent, seed
         self.params, self.prior = params, prior
-        self._evaluate = jax.jit(lambda *args: self._choose(agent.spec.evaluate, *args))
-        self._explore = jax.jit(lambda *args: self._choose(agent.spec.explore, *args))
+        self._evaluate = jax.jit(lambda *args: self._choose(agent.spec.evaluate, False, *args))
+        self._explore = jax.jit(lambda *args: self._choose(agent.spec.explore, True, *args))
 
-    def _choose(self, rule, params, prior, obs, mask, key):
+    def _choose(self, rule, noisy, params, prior, obs, mask, key):
         n = obs.shape[0]
         steps = jnp.int32(self.config.training.steps)  # schedules at their end
         first, memory = jnp.ones(n, bool), jnp.zeros(n, jnp.int32)
-        return self.agent.choose(rule, params, prior, obs, first, memory, key, steps, mask)[0]
+        return self.agent.choose(
+            rule, params, prior, obs, first, memory, key, steps, mask, noisy=noisy
+        )[0]
 
     def predict(self, obs: Any, mask: Any = None) -> np.ndarray:
         """Actions by the agent's evaluation rule (greedy on the mean of the heads; Bootstrapped

@@ -24,6 +24,10 @@ _LIKE = {
 }
 
 
+# Each fraction costs a pass through the head; small tasks do with fewer than Atari's 64.
+FEW_FRACTIONS = {"samples": 16, "act_samples": 32, "embedding": 16}
+
+
 def preset(agent: Settings, env: str, obs_shape: tuple[int, ...] | None = None) -> Settings:
     """What to change in the declaration `agent` (as a dictionary) for the environment `env`.
 
@@ -87,6 +91,8 @@ def deep_sea(env: str) -> Settings:
             "ensemble": {**mlp, "prior_scale": 0.3},  # 0.1 to 0.3 work best, 3 is slow
             "categorical": {**mlp, "v_min": 0.0, "v_max": 1.0},  # returns are in [-0.01, 1]
             "quantile": {**mlp, "quantiles": 51},  # as many numbers as C51 has atoms
+            "implicit": {**mlp, **FEW_FRACTIONS},
+            "bayesian": mlp,
             "ids": {"lam": 2.0},  # 0.1 → at most 1 of 8 seeds, 1 → 4, 2 → 8
             "epsilon_greedy": {"start": 0.1, "end": 0.1, "decay_steps": 0},  # bsuite's: 0.05–0.1
         },
@@ -148,6 +154,8 @@ def hetero() -> Settings:
             # expectiles, which lie closer together: a variance of 1 is learned as 0.65, one of
             # 0.75 from two outcomes as 0.35.
             "quantile": {**mlp, "quantiles": 51, "kappa": 0.05},
+            "implicit": {**mlp, **FEW_FRACTIONS, "kappa": 0.05},
+            "bayesian": mlp,
             "epsilon_greedy": {"start": 1.0, "end": 0.1, "decay_steps": 5_000},
         },
         "optimiser": {"kind": "adam", "lr": 1e-3, "b2": 0.999, "eps": 1e-8},
@@ -179,6 +187,8 @@ def minatar(optimiser: str) -> Settings:
             # No game has a negative reward; one every fourth frame for ever is worth 25 at γ = 0.99
             "categorical": {**dense, "v_min": 0.0, "v_max": 25.0},
             "quantile": {**dense, "quantiles": 51},  # as many numbers as C51 has atoms
+            "implicit": dense,
+            "bayesian": dense,
             "epsilon_greedy": {"start": 1.0, "end": 0.1, "decay_steps": 100_000},
         },
         "optimiser": adam if optimiser == "adam" else {"lr": 2.5e-4},
@@ -253,6 +263,8 @@ def small_control(family: str) -> Settings:
             "ensemble": {**mlp, "error": "squared"},
             "categorical": {**mlp, "v_min": low, "v_max": high},
             "quantile": {**mlp, "quantiles": 51},
+            "implicit": {**mlp, **FEW_FRACTIONS},
+            "bayesian": {**mlp, "error": "squared"},
             "epsilon_greedy": {"decay_steps": 10_000, "end": 0.05},
         },
         "optimiser": {"kind": "adam", "lr": 1e-3, "b2": 0.999, "eps": 1e-8},

@@ -1,7 +1,9 @@
-"""Uniform replay: a ring of rows, one row a vector step, every observation stored once.
+"""Replay: a ring of rows, one row a vector step, every observation stored once.
 
-A transition is row t together with the observation of row t+1. Rows that are no transition exist
-(after a time limit, the row that holds the last observation): they are marked and never drawn.
+A transition is row t together with the observation of row t+1, or with n-step returns rows t to
+t+n-1 with that of row t+n; all are as likely, or as likely as their priorities say. Rows that are
+no transition exist (after a time limit, the row that holds the last observation): they are marked
+and never drawn.
 How many rows were written is the caller's vector-step counter, so nothing is counted twice.
 """
 
@@ -12,7 +14,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from idrl import priorities as trees
 from idrl.networks.heads import Transition
+from idrl.priorities import Priorities
 
 # A row that is no transition is drawn again, this often; the one before it is always a transition.
 _REDRAWS = 4
@@ -38,6 +42,7 @@ class Replay(NamedTuple):
 
     obs: jax.Array  # [T, E, ...]
     facts: jax.Array  # [T, E, 4 + K] float32: action, reward, terminated, valid, mask
+    priorities: Priorities | None = None  # T·E leaves; 0 for what is no transition (yet)
 
 
 def _pack(row: Row) -> Replay:
@@ -48,36 +53,78 @@ def _pack(row: Row) -> Replay:
     return Replay(row.obs, facts)
 
 
-def empty(row: Row, rows: int) -> Replay:
+def empty(row: Row, rows: int, prioritised: bool = False) -> Replay:
     """A replay of `rows` rows shaped like `row` (arrays or their shapes)."""
-    return jax.tree.map(lambda x: jnp.zeros((rows, *x.shape), x.dtype), jax.eval_shape(_pack, row))
-
-
-def add(replay: Replay, row: Row, written: jax.Array) -> Replay:
-    """Write row number `written` (from 0), over the oldest once the ring is full."""
-    cursor = written % replay.facts.shape[0]
-    return jax.tree.map(
-        lambda ring, x: jax.lax.dynamic_update_index_in_dim(ring, x, cursor, 0),
-        replay,
-        _pack(row),
+    replay = jax.tree.map(
+        lambda x: jnp.zeros((rows, *x.shape), x.dtype), jax.eval_shape(_pack, row)
     )
+    if not prioritised:
+        return replay
+    return replay._replace(priorities=trees.empty(rows * replay.facts.shape[1]))
+
+
+def add(replay: Replay, row: Row, written: jax.Array, n_step: int = 1) -> Replay:
+    """Write row number `written` (from 0), over the oldest once the ring is full.
+
+    New transitions get the largest priority so far, as soon as the row they end with is there.
+    """
+    rows, envs = replay.facts.shape[:2]
+    cursor = written % rows
+    packed = _pack(row)
+    obs, facts = (
+        jax.lax.dynamic_update_index_in_dim(ring, x, cursor, 0)
+        for ring, x in ((replay.obs, packed.obs), (replay.facts, packed.facts))
+    )
+    if replay.priorities is None:
+        return Replay(obs, facts)
+    complete = (written - n_step) % rows
+    fresh = replay.priorities.largest * facts[complete, :, _VALID]
+    env = jnp.arange(envs)
+    where = jnp.concatenate([cursor * envs + env, complete * envs + env])
+    values = jnp.concatenate([jnp.zeros(envs), fresh])
+    return Replay(obs, facts, trees.assign(replay.priorities, where, values))
 
 
 def sample(
-    replay: Replay, key: jax.Array, written: jax.Array, batch: int, gamma: float
-) -> Transition:
-    """`batch` transitions, uniform over those in a replay that `written` rows went into."""
-    time, env = sample_indices(replay, key, written, batch)
-    return gather(replay, time, env, gamma)
+    replay: Replay, key: jax.Array, written: jax.Array, batch: int, gamma: float, n_step: int = 1,
+    importance: float | jax.Array = 1.0,
+) -> Transition:  # fmt: skip
+    """`batch` transitions out of a replay that `written` rows went into.
+
+    With priorities each comes with its importance weight: 1 over its probability to the power
+    `importance` (β), as a share of the batch's largest.
+    """
+    if replay.priorities is None:
+        time, env = sample_indices(replay, key, written, batch, n_step)
+        return gather(replay, time, env, gamma, n_step)
+    where, prob = trees.draw(replay.priorities, key, batch)
+    envs = replay.facts.shape[1]
+    weight = (prob.min() / prob) ** importance
+    drawn = gather(replay, where // envs, where % envs, gamma, n_step)
+    return drawn._replace(weight=weight, where=where)
 
 
-def sample_indices(replay: Replay, key: jax.Array, written: jax.Array, batch: int):
-    """Rows and environments `[batch]`; the newest row has no successor yet and is left out."""
+def reprioritise(
+    replay: Replay, where: jax.Array | None, surprise: jax.Array, power: float
+) -> Replay:
+    """Give the transitions at `where` priorities of `surprise` to the `power` (α)."""
+    assert replay.priorities is not None
+    assert where is not None
+    # Nothing is ever quite forgotten; a number gone wrong must not spoil the sums.
+    values = jnp.nan_to_num(surprise + 1e-6, nan=1e-6, posinf=1e6) ** power
+    tree = trees.assign(replay.priorities, where, values)
+    return replay._replace(
+        priorities=tree._replace(largest=jnp.maximum(tree.largest, values.max()))
+    )
+
+
+def sample_indices(replay: Replay, key: jax.Array, written: jax.Array, batch: int, n_step: int = 1):
+    """Rows and environments `[batch]`; the newest rows have no successor yet and are left out."""
     rows, envs = replay.facts.shape[:2]
-    usable = jnp.minimum(written, rows) - 1
+    usable = jnp.minimum(written, rows) - n_step
     uniform = jax.random.uniform(key, (2, _REDRAWS, batch))
     age = jnp.minimum((uniform[0] * usable).astype(jnp.int32), usable - 1)
-    time = (written - 2 - age) % rows
+    time = (written - 1 - n_step - age) % rows
     env = jnp.minimum((uniform[1] * envs).astype(jnp.int32), envs - 1)
     valid = replay.facts[time, env, _VALID] > 0
     pick = valid.argmax(0)[None]
@@ -86,18 +133,35 @@ def sample_indices(replay: Replay, key: jax.Array, written: jax.Array, batch: in
     # All redraws failed (chance: the share of such rows to the 4th power): the row before a dead
     # one is a transition, unless the dead one is the oldest; then the row after it is.
     before, after = (time - 1) % rows, (time + 1) % rows
-    oldest = time == (written - 1 - usable) % rows
+    oldest = time == (written - n_step - usable) % rows
     return jnp.where(valid.any(0), time, jnp.where(oldest, after, before)), env
 
 
-def gather(replay: Replay, time: jax.Array, env: jax.Array, gamma: float) -> Transition:
-    following = (time + 1) % replay.facts.shape[0]
-    facts = replay.facts[time, env]
+def gather(
+    replay: Replay, time: jax.Array, env: jax.Array, gamma: float, n_step: int = 1
+) -> Transition:
+    """The transitions that start at `time` and `env` `[B]`.
+
+    An n-step return ends early where its episode does: with nothing behind a termination, with the
+    last observation's value behind a time limit.
+    """
+    rows = replay.facts.shape[0]
+    first = facts = replay.facts[time, env]
+    reward = facts[:, _REWARD]
+    discount = gamma * (1.0 - facts[:, _TERMINATED])
+    end = time + 1
+    for taken in range(1, n_step):
+        facts = replay.facts[end % rows, env]
+        # A row that is no transition is the last observation before a time limit.
+        goes_on = (discount > 0) & (facts[:, _VALID] > 0) & (end - time == taken)
+        reward += jnp.where(goes_on, discount * facts[:, _REWARD], 0.0)
+        discount = jnp.where(goes_on, discount * gamma * (1.0 - facts[:, _TERMINATED]), discount)
+        end = jnp.where(goes_on, end + 1, end)
     return Transition(
         s_tm1=replay.obs[time, env],
-        a_tm1=facts[:, _ACTION].astype(jnp.int32),
-        r_t=facts[:, _REWARD],
-        discount_t=gamma * (1.0 - facts[:, _TERMINATED]),
-        s_t=replay.obs[following, env],
-        mask=facts[:, _MASK:] if facts.shape[1] > _MASK else None,
+        a_tm1=first[:, _ACTION].astype(jnp.int32),
+        r_t=reward,
+        discount_t=discount,
+        s_t=replay.obs[end % rows, env],
+        mask=first[:, _MASK:] if first.shape[1] > _MASK else None,
     )

@@ -1,6 +1,6 @@
 """Agents: declarations over trunk, heads and rules, and the code that runs them."""
 
-from idrl.agents import dqn, ensembles  # noqa: F401  (importing registers them)
+from idrl.agents import distributional, dqn, ensembles  # noqa: F401  (importing registers them)
 from idrl.agents.agent import Agent, AgentState
 from idrl.agents.registry import agent_names, agent_summary, declared, register_agent
 from idrl.agents.spec import AgentSpec

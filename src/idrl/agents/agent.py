@@ -11,7 +11,7 @@ import optax
 from idrl.agents.choosing import Beliefs, Moment, Rule
 from idrl.agents.spec import AgentSpec
 from idrl.ids import Decision
-from idrl.networks.heads import Ensemble, Transition
+from idrl.networks.heads import Bayesian, Ensemble, Transition
 
 
 class AgentState(NamedTuple):
@@ -31,13 +31,15 @@ class Agent:
         self.trunk = spec.trunk.module(self.obs_shape)
         self.modules = {name: head.module(num_actions) for name, head in spec.heads.items()}
         self.optimiser = spec.optimiser.make()
-        ensembles = [n for n, head in spec.heads.items() if isinstance(head, Ensemble)]
-        noisy = [n for n in spec.heads if n not in ensembles]
-        self.q_name = (ensembles or noisy)[0]
-        self.z_name = noisy[0] if noisy else None
+        # Values come from the ensemble if there is one, noise from the head that knows of it.
+        self.q_name = max(spec.heads, key=lambda name: spec.heads[name].members)
+        self.z_name = next((n for n, head in spec.heads.items() if head.knows_variance), None)
         head = spec.heads[self.q_name]
-        self.k = head.k if isinstance(head, Ensemble) else 1
+        self.k = head.members
         self.mask_prob = head.mask_prob if isinstance(head, Ensemble) else 1.0
+        self.fit_batch = max(
+            (h.fit_batch for h in spec.heads.values() if isinstance(h, Bayesian)), default=0
+        )
 
     def init(self, key: jax.Array, example_obs: jax.Array) -> AgentState:
         """`example_obs` `[B, ...]`: typical observations, to measure the priors' spread on."""
@@ -69,54 +71,103 @@ class Agent:
         features = self.trunk.apply(params["trunk"], obs)
         return self.modules[name].apply(params["heads"][name], features)
 
-    def outputs(self, params, prior, obs: jax.Array) -> dict[str, jax.Array]:
-        """What each head says of `obs` `[B, ...]`; gradients to the trunk as the heads declare."""
+    def outputs(
+        self, params, prior, obs: jax.Array, key=None, *, acting: bool = False, noisy: bool = True
+    ) -> dict[str, Any]:
+        """What each head says of `obs` `[B, ...]`; gradients to the trunk as the heads declare.
+
+        `key` is for heads with chance in them: noisy weights (unless `noisy` is false) and the
+        fractions of implicit quantiles, which are fewer and bent by risk when `acting`.
+        """
         features = self.trunk.apply(params["trunk"], obs)
-        out = {}
-        for name, head in self.spec.heads.items():
+        out: dict[str, Any] = {}
+        for number, (name, head) in enumerate(self.spec.heads.items()):
             share = head.trunk_share
             seen = features if share == 1 else optax.scale_gradient(features, share)
-            out[name] = self.modules[name].apply(params["heads"][name], seen)
+            chance = {}
+            if key is not None:
+                tau, noise = jax.random.split(jax.random.fold_in(key, number))
+                chance = {"tau": tau, "noise": noise} if noisy else {"tau": tau}
+            out[name] = self.modules[name].apply(params["heads"][name], seen, acting, rngs=chance)
             if name in prior:
                 fixed = prior[name]["scale"] * self._raw(prior[name], name, obs)
                 out[name] = out[name] + jax.lax.stop_gradient(fixed)
         return out
 
-    def beliefs(self, params, prior, obs: jax.Array) -> Beliefs:
-        out = self.outputs(params, prior, obs)
+    def beliefs(self, params, prior, obs: jax.Array, key=None, noisy: bool = False) -> Beliefs:
+        out = self.outputs(params, prior, obs, key, acting=True, noisy=noisy)
         q_heads = self.spec.heads[self.q_name].q_heads(out[self.q_name])
         if self.z_name is None:
             return Beliefs(q_heads)
-        return Beliefs(q_heads, self.spec.heads[self.z_name].return_variance(out[self.z_name]))
+        head, said = self.spec.heads[self.z_name], out[self.z_name]
+        variance = head.return_variance(said)
+        if key is None:
+            return Beliefs(q_heads, variance)
+        drawn: Any = head.return_draw(said, jax.random.fold_in(key, len(self.modules)))
+        return Beliefs(q_heads, variance, drawn - head.q_heads(said)[..., 0, :])
 
-    def choose(self, rule: Rule, params, prior, obs, first, memory, key, step, mask=None):
-        """A `Decision` for `obs` `[E, ...]`, and the memory; `first` `[E]` marks new episodes."""
+    def choose(
+        self, rule: Rule, params, prior, obs, first, memory, key, step, mask=None, *,
+        noisy: bool = False,
+    ):  # fmt: skip
+        """A `Decision` for `obs` `[E, ...]`, and the memory; `first` `[E]` marks new episodes.
+
+        `noisy` moves noisy weights: for exploring, not for evaluating."""
         memory_key, rule_key = jax.random.split(key)
         memory = rule.remember(memory, first, memory_key, self.k)
-        decision: Decision = rule(
-            self.beliefs(params, prior, obs), Moment(step, memory, rule_key, mask)
-        )
+        beliefs = self.beliefs(params, prior, obs, jax.random.fold_in(key, 2), noisy)
+        decision: Decision = rule(beliefs, Moment(step, memory, rule_key, mask))
         return decision, memory
 
-    def loss(self, params, state: AgentState, batch: Transition):
-        """Sum over heads of the mean over the batch; per-head losses beside it."""
-        out_tm1 = self.outputs(params, state.prior, batch.s_tm1)
-        online_t = jax.lax.stop_gradient(self.outputs(state.params, state.prior, batch.s_t))
-        target_t = jax.lax.stop_gradient(self.outputs(state.target, state.prior, batch.s_t))
-        losses = {
-            name: head.loss(out_tm1[name], online_t[name], target_t[name], batch).mean()
-            for name, head in self.spec.heads.items()
-        }
-        return sum(losses.values()), losses
+    def _seen(self, params, state: AgentState, batch: Transition, key) -> tuple[dict, dict, dict]:
+        """Outputs before the step, and after it by the online and by the target network, each with
+        chance of its own."""
+        keys = [None] * 3 if key is None else list(jax.random.split(key, 3))
+        out_tm1 = self.outputs(params, state.prior, batch.s_tm1, keys[0])
+        online_t = self.outputs(state.params, state.prior, batch.s_t, keys[1])
+        target_t = self.outputs(state.target, state.prior, batch.s_t, keys[2])
+        return out_tm1, jax.lax.stop_gradient(online_t), jax.lax.stop_gradient(target_t)
 
-    def learn(self, state: AgentState, batch: Transition) -> tuple[AgentState, dict]:
-        """One update from one batch."""
-        grads, losses = jax.grad(self.loss, has_aux=True)(state.params, state, batch)
+    def loss(self, params, state: AgentState, batch: Transition, key=None):
+        """Sum over heads of the mean over the batch; per-head losses and surprise beside it."""
+        out_tm1, online_t, target_t = self._seen(params, state, batch, key)
+        losses = {}
+        for name, head in self.spec.heads.items():
+            each = head.loss(out_tm1[name], online_t[name], target_t[name], batch)
+            losses[name] = (each if batch.weight is None else batch.weight * each).mean()
+        surprise = None
+        if batch.where is not None:
+            name = self.q_name
+            surprise = self.spec.heads[name].surprise(
+                out_tm1[name], online_t[name], target_t[name], batch
+            )
+        return sum(losses.values()), (losses, surprise)
+
+    def learn(self, state: AgentState, batch: Transition, key=None):
+        """One update from one batch: the new state, metrics, and how surprising each transition
+        was (`[B]`, if the batch was drawn by priorities)."""
+        grads, (losses, surprise) = jax.grad(self.loss, has_aux=True)(
+            state.params, state, batch, key
+        )
         updates, opt_state = self.optimiser.update(grads, state.opt_state, state.params)
         params = optax.apply_updates(state.params, updates)
         metrics = {f"loss_{name}": loss for name, loss in losses.items()}
         metrics["grad_norm"] = optax.tree.norm(grads)
-        return state._replace(params=params, opt_state=opt_state), metrics
+        return state._replace(params=params, opt_state=opt_state), metrics, surprise
+
+    def refit(self, state: AgentState, batch: Transition, scale, key) -> AgentState:
+        """With new posteriors of Bayesian heads, from a batch that stands for `scale` times as
+        many transitions."""
+        seen = self._seen(state.params, state, batch, None)
+        heads = dict(state.params["heads"])
+        for name, head in self.spec.heads.items():
+            if isinstance(head, Bayesian):
+                key, one_key = jax.random.split(key)
+                out_tm1, online_t, target_t = (out[name] for out in seen)
+                heads[name] = head.refit(
+                    heads[name], out_tm1, online_t, target_t, batch, scale, one_key
+                )
+        return state._replace(params={**state.params, "heads": heads})
 
 
 def refresh_target(state: AgentState) -> AgentState:

@@ -23,6 +23,7 @@ class Beliefs(NamedTuple):
 
     q_heads: jax.Array  # [..., K, A]
     return_variance: jax.Array | None = None  # [..., A]
+    return_noise: jax.Array | None = None  # [..., A] a drawn return less its mean
 
 
 class Moment(NamedTuple):
@@ -47,6 +48,8 @@ class Ids(_Forgetful):
 
     kind: Literal["ids"] = "ids"
     lam: float = 0.1  # Table 2
+    lam_end: float = 0.0  # where λ is after `lam_steps`, in a straight line
+    lam_steps: int = 0  # 0: λ stays what it is
     rho2: float = 1.0  # Table 2; DQN-IDS only
     noise: Literal["constant", "return", "normalized", "smoothed", "tempered"] = "normalized"
     rho2_floor: float = 0.25  # the released code, after normalising
@@ -58,15 +61,20 @@ class Ids(_Forgetful):
     beta: float = 1.0  # additive only: squared units of return per unit of information
 
     def check(self, where: str) -> None:
-        for name in ("lam", "rho2_floor", "eps1", "eps2", "beta"):
+        for name in ("lam", "lam_end", "lam_steps", "rho2_floor", "eps1", "eps2", "beta"):
             if getattr(self, name) < 0:
                 raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it is at least 0.")
         if self.rho2 <= 0:
             raise IdrlError(f"{where}.rho2 is {self.rho2}; a variance of noise is positive.")
 
+    def width(self, step: jax.Array) -> float | jax.Array:
+        if not self.lam_steps:
+            return self.lam
+        return _line(step, self.lam, self.lam_end, self.lam_steps)
+
     def __call__(self, beliefs: Beliefs, moment: Moment) -> Decision:
         return ids.decide(
-            beliefs.q_heads, beliefs.return_variance, lam=self.lam, rho2=self.rho2,
+            beliefs.q_heads, beliefs.return_variance, lam=self.width(moment.step), rho2=self.rho2,
             noise=self.noise, rho2_floor=self.rho2_floor, eps1=self.eps1, eps2=self.eps2,
             regret=self.regret, info_gain=self.info_gain, policy=self.policy, beta=self.beta,
             key=moment.key, mask=moment.mask,
@@ -84,6 +92,26 @@ class Thompson:
 
     def __call__(self, beliefs: Beliefs, moment: Moment) -> Decision:
         return rules.thompson(beliefs.q_heads, moment.memory, **_described(beliefs, moment))
+
+
+@dataclass(frozen=True)
+class ReturnThompson(Thompson):
+    """Follow one head for an episode, and at every step a return drawn from the return head's
+    distribution around it (Tang & Agrawal 2018, Moerland et al. 2017).
+
+    It adds the noise of the return to the uncertainty of its mean, and so keeps choosing noisy
+    actions however well they are known: the paper's argument against it.
+    """
+
+    kind: Literal["return_thompson"] = "return_thompson"  # type: ignore[assignment]
+
+    def __call__(self, beliefs: Beliefs, moment: Moment) -> Decision:
+        assert beliefs.return_noise is not None
+        noise = beliefs.return_noise[..., None, :]
+        chosen = rules.thompson(beliefs.q_heads + noise, moment.memory, mask=moment.mask)
+        # The same for all heads, the noise leaves σ as it is; what is told is without it.
+        told = super().__call__(beliefs, moment)
+        return told._replace(action=chosen.action, probs=chosen.probs)
 
 
 @dataclass(frozen=True)
@@ -118,8 +146,7 @@ class EpsilonGreedy(_Forgetful):
             raise IdrlError(f"{where}.decay_steps is negative.")
 
     def epsilon(self, step: jax.Array) -> jax.Array:
-        done = jnp.clip(step / max(self.decay_steps, 1), 0, 1)
-        return self.start + done * (self.end - self.start)
+        return _line(step, self.start, self.end, self.decay_steps)
 
     def __call__(self, beliefs: Beliefs, moment: Moment) -> Decision:
         return rules.epsilon_greedy(
@@ -147,7 +174,12 @@ class Vote(_Forgetful):
         return rules.vote(beliefs.q_heads, **_described(beliefs, moment))
 
 
-Rule = Ids | Thompson | Ucb | EpsilonGreedy | Greedy | Vote
+Rule = Ids | Thompson | ReturnThompson | Ucb | EpsilonGreedy | Greedy | Vote
+
+
+def _line(step, start: float, end: float, steps: int) -> jax.Array:
+    """From `start` to `end` in `steps` steps, then `end`."""
+    return start + jnp.clip(step / max(steps, 1), 0, 1) * (end - start)
 
 
 def _described(beliefs: Beliefs, moment: Moment) -> dict:

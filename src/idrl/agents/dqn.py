@@ -1,4 +1,6 @@
-"""DQN (Mnih et al. 2015) and Double DQN (van Hasselt et al. 2016)."""
+"""DQN and what was built on its one Q-function: double, dueling, noisy, prioritised."""
+
+from dataclasses import replace
 
 from idrl.agents.choosing import EpsilonGreedy, Greedy
 from idrl.agents.registry import agent
@@ -6,10 +8,12 @@ from idrl.agents.spec import AgentSpec, Learning, RmsProp
 from idrl.networks.heads import Ensemble
 from idrl.networks.trunks import NatureCnn
 
+_HALF = 0.5**0.5  # two streams send their gradients into one trunk (Wang et al. 2016)
+
 
 @agent("dqn")
 def dqn() -> AgentSpec:
-    """One Q-function, ε-greedy, target by its own maximum."""
+    """One Q-function, ε-greedy, target by its own maximum (Mnih et al. 2015)."""
     return AgentSpec(
         trunk=NatureCnn(init="torch"),
         heads={"q": Ensemble(k=1, double=False, init="torch")},
@@ -22,12 +26,51 @@ def dqn() -> AgentSpec:
 
 @agent("ddqn")
 def ddqn() -> AgentSpec:
-    """DQN whose next action is chosen by the online network (its tuned version)."""
-    return AgentSpec(
-        trunk=NatureCnn(init="torch"),
-        heads={"q": Ensemble(k=1, double=True, init="torch")},
+    """DQN whose next action is chosen by the online network (van Hasselt et al. 2016, tuned)."""
+    return replace(
+        dqn(),
+        heads={"q": Ensemble(k=1, init="torch")},
         explore=EpsilonGreedy(start=1.0, end=0.01, decay_steps=250_000),
-        evaluate=Greedy(),
-        optimiser=RmsProp(),
         learning=Learning(target_every_steps=120_000),  # 30,000 updates
     )
+
+
+@agent("dueling")
+def dueling() -> AgentSpec:
+    """Double DQN with a value and an advantage stream (Wang et al. 2016)."""
+    return replace(
+        ddqn(),
+        heads={"q": Ensemble(k=1, init="torch", dueling=True, trunk_gradient=_HALF)},
+        optimiser=RmsProp(lr=6.25e-5, max_grad_norm=10.0),
+    )
+
+
+@agent("noisynet-dqn")
+def noisynet_dqn() -> AgentSpec:
+    """DQN that explores by learned noise in its weights instead of ε (Fortunato et al. 2018)."""
+    return replace(
+        dqn(), heads={"q": Ensemble(k=1, double=False, noisy=0.5, init="torch")}, explore=Greedy()
+    )
+
+
+@agent("noisynet-dueling")
+def noisynet_dueling() -> AgentSpec:
+    """Dueling streams with noisy weights (Fortunato et al. 2018)."""
+    return replace(
+        dueling(),
+        heads={"q": Ensemble(k=1, noisy=0.5, init="torch", dueling=True, trunk_gradient=_HALF)},
+        explore=Greedy(),
+    )
+
+
+@agent("prioritized")
+def prioritized() -> AgentSpec:
+    """Double DQN that replays what surprised it (Schaul et al. 2016, proportional)."""
+    learning = replace(ddqn().learning, priority=0.6, importance=0.4)
+    return replace(ddqn(), learning=learning, optimiser=RmsProp(lr=6.25e-5))  # a quarter of DQN's
+
+
+@agent("prioritized-dueling")
+def prioritized_dueling() -> AgentSpec:
+    """Dueling streams and prioritised replay (Wang et al. 2016)."""
+    return replace(dueling(), learning=prioritized().learning)

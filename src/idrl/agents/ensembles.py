@@ -1,45 +1,73 @@
-"""Agents that explore by an ensemble: one trunk, K heads, and three ways to use them."""
+"""Agents that explore by what K Q-functions on one trunk disagree on, and three ways to use it."""
 
-from idrl.agents.choosing import Greedy, Ids, Thompson, Vote
+from dataclasses import replace
+
+from idrl.agents.choosing import Greedy, Ids, ReturnThompson, Rule, Thompson, Ucb, Vote
 from idrl.agents.registry import agent
-from idrl.agents.spec import AgentSpec
-from idrl.networks.heads import Categorical, Ensemble, Quantile
+from idrl.agents.spec import AgentSpec, RmsProp
+from idrl.networks.heads import Bayesian, Categorical, Ensemble, Head, Implicit, Quantile
 from idrl.networks.trunks import NatureCnn
+
+
+def _ensemble(explore: Rule, evaluate: Rule | None = None, **heads: Head) -> AgentSpec:
+    """Ten heads, and whatever heads come beside them."""
+    return AgentSpec(
+        trunk=NatureCnn(),
+        heads={"q": Ensemble(), **heads},
+        explore=explore,
+        evaluate=evaluate or Greedy(),
+    )
 
 
 @agent("bootstrapped-dqn")
 def bootstrapped_dqn() -> AgentSpec:
     """Follow one of K heads for an episode, vote when evaluated (Osband et al. 2016)."""
-    return AgentSpec(
-        trunk=NatureCnn(), heads={"q": Ensemble()}, explore=Thompson(), evaluate=Vote()
-    )
+    return replace(_ensemble(Thompson(), Vote()), optimiser=RmsProp())
+
+
+@agent("bootstrapped-ucb")
+def bootstrapped_ucb() -> AgentSpec:
+    """Largest mean plus λ standard deviations over K heads (Chen et al. 2017)."""
+    return replace(_ensemble(Ucb(lam=0.1), Vote()), optimiser=RmsProp())
+
+
+@agent("ensemble-vote")
+def ensemble_vote() -> AgentSpec:
+    """The action that most of K heads prefer, also while exploring (Chen et al. 2017)."""
+    return replace(_ensemble(Vote(), Vote()), optimiser=RmsProp())
 
 
 @agent("dqn-ids")
 def dqn_ids() -> AgentSpec:
     """Information-directed with constant noise ρ² = 1 (the paper's homoscedastic agent)."""
-    return AgentSpec(
-        trunk=NatureCnn(), heads={"q": Ensemble()}, explore=Ids(noise="constant"), evaluate=Greedy()
-    )
+    return _ensemble(Ids(noise="constant"))
 
 
 @agent("c51-ids")
 def c51_ids() -> AgentSpec:
     """Information-directed, noise from a C51 head that leaves the trunk alone."""
-    return AgentSpec(
-        trunk=NatureCnn(),
-        heads={"q": Ensemble(), "z": Categorical()},
-        explore=Ids(),
-        evaluate=Greedy(),
-    )
+    return _ensemble(Ids(), z=Categorical())
 
 
 @agent("qrdqn-ids")
 def qrdqn_ids() -> AgentSpec:
     """Information-directed, noise from a QR-DQN head that leaves the trunk alone."""
-    return AgentSpec(
-        trunk=NatureCnn(),
-        heads={"q": Ensemble(), "z": Quantile()},
-        explore=Ids(),
-        evaluate=Greedy(),
-    )
+    return _ensemble(Ids(), z=Quantile())
+
+
+@agent("iqn-ids")
+def iqn_ids() -> AgentSpec:
+    """Information-directed, noise from an IQN head that leaves the trunk alone."""
+    return _ensemble(Ids(), z=Implicit())
+
+
+@agent("c51-thompson")
+def c51_thompson() -> AgentSpec:
+    """A head per episode and a return per step: noise counts as if it could be learned away."""
+    return _ensemble(ReturnThompson(), z=Categorical())
+
+
+@agent("bdqn")
+def bdqn() -> AgentSpec:
+    """Thompson sampling from a Bayesian linear last layer (Azizzadenesheli et al. 2018)."""
+    return replace(_ensemble(Thompson()), heads={"q": Bayesian(init="torch")}, optimiser=RmsProp())

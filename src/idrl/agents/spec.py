@@ -7,14 +7,28 @@ from typing import Literal
 
 import optax
 
-from idrl.agents.choosing import Ids, Rule, Thompson, Vote
+from idrl.agents.choosing import Ids, ReturnThompson, Rule, Thompson, Ucb, Vote
 from idrl.errors import IdrlError
-from idrl.networks.heads import Ensemble, Head
+from idrl.networks.heads import Bayesian, Ensemble, Head
 from idrl.networks.trunks import Trunk
 
 
-@dataclass(frozen=True)
-class Adam:
+@dataclass(frozen=True, kw_only=True)
+class _Optimiser:
+    max_grad_norm: float = 0.0  # 0: gradients are not clipped
+
+    def check(self, where: str) -> None:
+        if self.max_grad_norm < 0:
+            raise IdrlError(f"{where}.max_grad_norm is {self.max_grad_norm}; it is at least 0.")
+
+    def clipped(self, optimiser: optax.GradientTransformation) -> optax.GradientTransformation:
+        if not self.max_grad_norm:
+            return optimiser
+        return optax.chain(optax.clip_by_global_norm(self.max_grad_norm), optimiser)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adam(_Optimiser):
     """Adam (Kingma & Ba 2015)."""
 
     kind: Literal["adam"] = "adam"
@@ -24,15 +38,16 @@ class Adam:
     eps: float = 0.01 / 32  # Table 2
 
     def check(self, where: str) -> None:
+        super().check(where)
         _positive(where, lr=self.lr, eps=self.eps)
         _fraction(where, b1=self.b1, b2=self.b2)
 
     def make(self) -> optax.GradientTransformation:
-        return optax.adam(self.lr, b1=self.b1, b2=self.b2, eps=self.eps)
+        return self.clipped(optax.adam(self.lr, b1=self.b1, b2=self.b2, eps=self.eps))
 
 
-@dataclass(frozen=True)
-class RmsProp:
+@dataclass(frozen=True, kw_only=True)
+class RmsProp(_Optimiser):
     """Centred RMSProp with momentum, as in Mnih et al. 2015 (their extended data table 1)."""
 
     kind: Literal["rmsprop"] = "rmsprop"
@@ -42,14 +57,16 @@ class RmsProp:
     eps: float = 0.01
 
     def check(self, where: str) -> None:
+        super().check(where)
         _positive(where, lr=self.lr, eps=self.eps)
         _fraction(where, decay=self.decay, momentum=self.momentum)
 
     def make(self) -> optax.GradientTransformation:
         momentum = self.momentum or None
-        return optax.rmsprop(
+        rmsprop = optax.rmsprop(
             self.lr, decay=self.decay, eps=self.eps, centered=True, momentum=momentum
         )
+        return self.clipped(rmsprop)
 
 
 @dataclass(frozen=True)
@@ -62,12 +79,19 @@ class Learning:
     target_every_steps: int = 40_000  # Table 2
     learning_starts_steps: int = 50_000  # Table 2; random actions until then
     replay_capacity: int = 1_000_000  # Table 2, in steps
+    n_step: int = 1  # rewards summed before the target's value is asked
+    priority: float = 0.0  # α: how much surprise decides what is replayed; 0 is uniform
+    importance: float = 0.4  # β at the start of training, 1 at its end; with priorities only
 
     def check(self, where: str) -> None:
         _positive(
             where, batch_size=self.batch_size, update_every_steps=self.update_every_steps,
             target_every_steps=self.target_every_steps, replay_capacity=self.replay_capacity,
+            n_step=self.n_step,
         )  # fmt: skip
+        for name in ("priority", "importance"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it is in [0, 1].")
         if not 0 <= self.gamma <= 1:
             raise IdrlError(f"{where}.gamma is {self.gamma}; a discount is in [0, 1].")
         if self.learning_starts_steps < 0:
@@ -87,18 +111,28 @@ class AgentSpec:
         """Refuse compositions that cannot work, and name one that would."""
         if not self.heads:
             raise IdrlError("an agent needs at least one head, for example heads.q.kind=ensemble.")
-        if sum(isinstance(h, Ensemble) for h in self.heads.values()) > 1:
+        if sum(isinstance(h, (Ensemble, Bayesian)) for h in self.heads.values()) > 1:
             raise IdrlError("an agent has one ensemble at most; give it more heads with heads.q.k.")
-        k = next((h.k for h in self.heads.values() if isinstance(h, Ensemble)), 1)
+        k = max(head.members for head in self.heads.values())
+        knows_variance = any(head.knows_variance for head in self.heads.values())
         for name, rule in (("explore", self.explore), ("evaluate", self.evaluate)):
-            if isinstance(rule, (Ids, Thompson, Vote)) and k < 2:
+            if isinstance(rule, (Ids, Thompson, ReturnThompson, Vote, Ucb)) and k < 2:
                 raise IdrlError(
                     f"{name}.kind={rule.kind} compares the heads of an ensemble and needs at least "
                     f"2 of them, not {k}; set heads.q.kind=ensemble and heads.q.k=10, or "
                     f"{name}.kind=greedy."
                 )
-            has_variance = any(not isinstance(h, Ensemble) for h in self.heads.values())
-            if isinstance(rule, Ids) and rule.noise in ("return", "smoothed", "tempered") and not has_variance:
+            if isinstance(rule, ReturnThompson) and not knows_variance:
+                raise IdrlError(
+                    f"{name}.kind={rule.kind} draws returns and needs a head that learns their "
+                    "distribution; add heads.z.kind=categorical, or set "
+                    f"{name}.kind=thompson."
+                )
+            if (
+                isinstance(rule, Ids)
+                and rule.noise in ("return", "smoothed", "tempered")
+                and not knows_variance
+            ):
                 raise IdrlError(
                     f"{name}.noise={rule.noise} needs a head that learns the distribution of the "
                     "return; add heads.z.kind=categorical, or set "

@@ -45,20 +45,72 @@ class ParallelDense(nn.Module):
 
     `[B, F]` (input shared by all) or `[B, K, F]` (an input each) → `[B, K, H]`. A shared input is
     multiplied by one wide matrix `[F, K·H]`, not by K small ones.
+
+    With `noisy` > 0 (NoisyNet's σ₀) weights and biases have a learned spread around their mean.
+    Factorised Gaussian noise moves them while the random stream "noise" is given, one draw for the
+    whole batch; without it they are at their means.
     """
 
     k: int
     features: int
     scheme: str = "lecun_normal"
+    noisy: float = 0.0
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         fan_in, k, width = x.shape[-1], self.k, self.features
         bias = self.param("bias", bias_initialiser(self.scheme, fan_in), (k, width))
-        if x.ndim == 2:
-            wide = kernel_initialiser(self.scheme, in_axis=0, batch_axis=1)
-            kernel = self.param("kernel", wide, (fan_in, k, width))
+        shared = x.ndim == 2
+        if shared:
+            init = kernel_initialiser(self.scheme, in_axis=0, batch_axis=1)
+            kernel = self.param("kernel", init, (fan_in, k, width))
+        else:
+            init = kernel_initialiser(self.scheme, batch_axis=0)
+            kernel = self.param("kernel", init, (k, fan_in, width))
+        if self.noisy > 0:
+            spread = nn.initializers.constant(self.noisy / fan_in**0.5)
+            kernel_spread = self.param("kernel_spread", spread, kernel.shape)
+            bias_spread = self.param("bias_spread", spread, bias.shape)
+            if self.has_rng("noise"):
+                keys = jax.random.split(self.make_rng("noise"))
+                enter = _signed_root(jax.random.normal(keys[0], (k, fan_in)))
+                leave = _signed_root(jax.random.normal(keys[1], (k, width)))
+                drawn = jnp.einsum("kf,kh->fkh" if shared else "kf,kh->kfh", enter, leave)
+                kernel, bias = kernel + kernel_spread * drawn, bias + bias_spread * leave
+        if shared:
             return (x @ kernel.reshape(fan_in, -1)).reshape(-1, k, width) + bias
-        each = kernel_initialiser(self.scheme, batch_axis=0)
-        kernel = self.param("kernel", each, (k, fan_in, width))
         return jnp.einsum("bkf,kfh->bkh", x, kernel) + bias
+
+
+def _signed_root(x: jax.Array) -> jax.Array:
+    return jnp.sign(x) * jnp.sqrt(jnp.abs(x))
+
+
+class Mlps(nn.Module):
+    """K small MLPs on shared features: `[B, F]` → `[B, K, outputs]`.
+
+    `dueling` > 0 is the number of outputs per action: a value stream of that many joins an
+    advantage stream of all, whose mean over the actions is taken off (Wang et al. 2016).
+    """
+
+    k: int
+    hidden: tuple[int, ...]
+    outputs: int
+    scheme: str
+    dueling: int = 0
+    noisy: float = 0.0
+
+    @nn.compact
+    def __call__(self, features: jax.Array, acting: bool = False) -> jax.Array:
+        advantage = self._stream(features, self.outputs)
+        if not self.dueling:
+            return advantage
+        advantage = advantage.reshape(*advantage.shape[:2], -1, self.dueling)
+        value = self._stream(features, self.dueling)[..., None, :]
+        joined = value + advantage - advantage.mean(-2, keepdims=True)
+        return joined.reshape(*joined.shape[:2], -1)
+
+    def _stream(self, x: jax.Array, outputs: int) -> jax.Array:
+        for width in self.hidden:
+            x = nn.relu(ParallelDense(self.k, width, self.scheme, self.noisy)(x))
+        return ParallelDense(self.k, outputs, self.scheme, self.noisy)(x)

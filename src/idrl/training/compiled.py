@@ -14,7 +14,6 @@ import jax.numpy as jnp
 
 from idrl import replay as ring
 from idrl.agents import Agent
-from idrl.agents.agent import refresh_target
 from idrl.envs.base import Env
 from idrl.training.evaluation import Score, play, play_episodes
 from idrl.training.learner import (
@@ -48,7 +47,7 @@ class Compiled(Learner):
         self.block = jax.jit(
             over(self._block, (SEEDS, SAME), (SEEDS, (STEPS_SEEDS, SEEDS))), donate_argnums=0
         )
-        self.copy_target = jax.jit(over(self._copy_target, (SEEDS,), SEEDS), donate_argnums=0)
+        self.copy_target = jax.jit(over(self._copy_target, (SEEDS, SAME), SEEDS), donate_argnums=0)
         self.evaluate = jax.jit(
             over(self._evaluate, (SEEDS, SAME), (SEEDS, SEEDS)),
             donate_argnums=0,
@@ -71,7 +70,9 @@ class Compiled(Learner):
         episodes = Episodes(
             happened.ended, happened.episode_return, happened.episode_length, happened.info
         )
-        state = state._replace(worlds=after, replay=ring.add(state.replay, row, t))
+        state = state._replace(
+            worlds=after, replay=ring.add(state.replay, row, t, self.learning.n_step)
+        )
         return state, (episodes, choice.told)
 
     def _init(self, key_data: jax.Array) -> TrainState:
@@ -126,7 +127,7 @@ class Compiled(Learner):
         def cycle(state, first):
             state, out = jax.lax.scan(iteration, state, first + jnp.arange(inner))
             if inner == c.target_every:
-                state = state._replace(agent=refresh_target(state.agent))
+                state = self._copy_target(state, first + inner)
             return state, out
 
         inner = min(c.block, c.target_every)

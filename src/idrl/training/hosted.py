@@ -62,6 +62,8 @@ class Shown(NamedTuple):
 class Hosted(Learner):
     """One run with its environments on the host."""
 
+    rows_behind = 1
+
     def __init__(
         self, agent: Agent, env: HostEnv, training: Training, evaluation: Evaluation, seeds: int
     ):
@@ -87,7 +89,7 @@ class Hosted(Learner):
             over(self._update_all, (SEEDS, SEEDS, SAME, SAME), (SEEDS, SEEDS)),
             donate_argnums=(0, 1),
         )
-        self._copy = jax.jit(over(self._copy_target, (SEEDS,), SEEDS), donate_argnums=0)
+        self._copy = jax.jit(over(self._copy_target, (SEEDS, SAME), SEEDS), donate_argnums=0)
         self._keep = jax.jit(
             over(jax.vmap(self._keep_best), (SEEDS, SEEDS), (SEEDS, SEEDS)),
             donate_argnums=0, compiler_options=quick(),
@@ -121,7 +123,7 @@ class Hosted(Learner):
             waiting.obs, waiting.action, shown.reward, shown.terminated, shown.valid, waiting.heads
         )
         # Before step 0 no row waits: an invalid one goes where the ring is written last.
-        state = state._replace(replay=ring.add(state.replay, row, t - 1))
+        state = state._replace(replay=ring.add(state.replay, row, t - 1, self.learning.n_step))
         choice = self._choose(
             rule, state, shown.obs, shown.first, waiting.memory, t, t * self.envs, shown.allowed
         )
@@ -170,16 +172,16 @@ class Hosted(Learner):
                         state, metrics, np.int32(t), np.int32(i * c.updates)
                     )
                     if c.block >= c.target_every and (i + 1) % c.target_every == 0:
-                        state = self._copy(state)
+                        state = self._copy(state, np.int32(i + 1))
                 ends.add(voyage.advance(np.asarray(action).reshape(-1)))
         told, metrics = jax.device_get((told, metrics))
         means = {name: x / (c.block * c.updates) for name, x in metrics.items()}
         means |= {name: x / (c.block * c.vector_steps) for name, x in told.items()}
         return self._join(state, voyage), (ends.episodes(), means)
 
-    def copy_target(self, state: TrainState) -> TrainState:
+    def copy_target(self, state: TrainState, iteration: Any) -> TrainState:
         outside: Outside = state.worlds
-        state = self._copy(state._replace(worlds=outside.waiting))
+        state = self._copy(state._replace(worlds=outside.waiting), iteration)
         return self._settle(state, outside)
 
     def evaluate(self, state: TrainState, number: Any) -> tuple[TrainState, tuple[Score, Any]]:

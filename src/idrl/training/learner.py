@@ -43,6 +43,8 @@ class Choice(NamedTuple):
 class Learner:
     """An agent with its replay, for many seeds."""
 
+    rows_behind = 0  # vector steps whose rows are not in the replay yet when updates are due
+
     def __init__(
         self, agent: Agent, training: Training, evaluation: Evaluation, seeds: int,
         largest_block: int | None = None,
@@ -52,7 +54,8 @@ class Learner:
         self.learning = agent.spec.learning
         self.evaluation = evaluation
         self.mesh = _mesh(seeds)
-        self.replay_rows = max(3, self.learning.replay_capacity // self.envs)
+        self.total_steps = training.steps
+        self.replay_rows = max(self.learning.n_step + 2, self.learning.replay_capacity // self.envs)
         largest = largest_block or _largest_block(agent, seeds)
         self.cadence: Cadence = cadence(training, evaluation, self.learning, largest)
         specs = (*(SEEDS,) * 4, SAME), SEEDS
@@ -71,7 +74,7 @@ class Learner:
         else:
             decision, memory = self.agent.choose(
                 rule, state.agent.params, state.agent.prior, obs, first, memory, act_key,
-                step, allowed,
+                step, allowed, noisy=True,
             )  # fmt: skip
             action = decision.action
             told = _told(decision)
@@ -87,12 +90,34 @@ class Learner:
         return jax.random.categorical(key, jnp.where(allowed, 0.0, -jnp.inf)).astype(jnp.int32)
 
     def _learn(self, state: TrainState, written, update) -> tuple[TrainState, dict]:
-        batch = ring.sample(
-            state.replay, key_of(state, "learn", update), written, self.learning.batch_size,
-            self.learning.gamma,
-        )  # fmt: skip
-        agent, metrics = self.agent.learn(state.agent, batch)
-        return state._replace(agent=agent), metrics
+        key = key_of(state, "learn", update)
+        batch = self._sample(state, key, written, self.learning.batch_size)
+        agent, metrics, surprise = self.agent.learn(state.agent, batch, jax.random.fold_in(key, 0))
+        state = state._replace(agent=agent)
+        if surprise is not None:
+            replay = ring.reprioritise(state.replay, batch.where, surprise, self.learning.priority)
+            state = state._replace(replay=replay)
+        return state, metrics
+
+    def _sample(self, state: TrainState, key, written, size: int) -> ring.Transition:
+        done = jnp.clip(written * self.envs / self.total_steps, 0, 1)
+        importance = self.learning.importance + (1 - self.learning.importance) * done
+        return ring.sample(
+            state.replay, key, written, size, self.learning.gamma, self.learning.n_step, importance
+        )
+
+    def _refresh(self, state: TrainState, written, number) -> TrainState:
+        """A new target; Bayesian heads are fitted first."""
+        agent = state.agent
+        if self.agent.fit_batch:
+            key = key_of(state, "refit", number)
+            # Regression counts transitions, so it draws them all as likely.
+            uniform = state._replace(replay=state.replay._replace(priorities=None))
+            batch = self._sample(uniform, key, written, self.agent.fit_batch)
+            stored = jnp.minimum(written, self.replay_rows) * self.envs
+            scale = stored / self.agent.fit_batch
+            agent = self.agent.refit(agent, batch, scale, jax.random.fold_in(key, 0))
+        return state._replace(agent=refresh_target(agent))
 
     def _fresh(self, key_data, agent_key, examples, task, worlds, obs) -> TrainState:
         """A seed before its first step; `obs` `[E, ...]` is shaped like its observations."""
@@ -100,7 +125,7 @@ class Learner:
         best = Best(jnp.float32(-jnp.inf), jax.tree.map(jnp.copy, agent.params))
         row = jax.eval_shape(self._row_like, obs)
         states = distributions.blank(obs) if self.cadence.distributions_every_steps else None
-        replay = ring.empty(row, self.replay_rows)
+        replay = ring.empty(row, self.replay_rows, self.learning.priority > 0)
         return TrainState(agent, replay, worlds, best, task, key_data, states)
 
     def _draw_states(self, state: TrainState) -> TrainState:
@@ -150,8 +175,11 @@ class Learner:
 
         return jax.vmap(one)(params, prior, states, key_data)
 
-    def _copy_target(self, state: TrainState) -> TrainState:
-        return state._replace(agent=refresh_target(state.agent))
+    def _copy_target(self, state: TrainState, iteration) -> TrainState:
+        """Renew the targets after `iteration` iterations."""
+        c = self.cadence
+        written = c.warmup_vector_steps + iteration * c.vector_steps - self.rows_behind
+        return jax.vmap(self._refresh, (0, None, None))(state, written, iteration)
 
     def _over_devices(self, function, in_specs, out_specs):
         """Seeds never talk to each other, so each device runs its share on its own."""

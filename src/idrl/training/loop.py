@@ -53,7 +53,7 @@ def train(program: Program, state: TrainState | None, iteration: int, keys) -> I
         first_vector_step = c.warmup_vector_steps + before * c.vector_steps
         state, (episodes, metrics) = program.block(state, np.int32(before))
         if c.block < c.target_every and due(before, iteration, c.target_every):
-            state = program.copy_target(state)
+            state = program.copy_target(state, np.int32(iteration))
         score = better = None
         last = iteration >= total
         steps_before, steps = c.steps_at(before), c.steps_at(iteration)

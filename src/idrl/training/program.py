@@ -66,7 +66,8 @@ class Program(Protocol):
     ) -> tuple[TrainState, tuple[Episodes, dict[str, Any]]]:
         """`cadence.block` iterations from iteration `start` on; the state is used up."""
 
-    def copy_target(self, state: TrainState, /) -> TrainState: ...
+    def copy_target(self, state: TrainState, iteration: Any, /) -> TrainState:
+        """Renew the targets after `iteration` iterations."""
 
     def distributions(self, state: TrainState, steps: int, /) -> dict[str, Any]:
         """What the rule sees on the fixed batch of states: `[S, states, actions]` each."""

@@ -16,6 +16,7 @@ from idrl.envs.base import Env
 
 _STREAMS = {
     "init": 0, "act": 1, "learn": 2, "evaluate": 3, "score": 4, "task": 5, "env": 6, "states": 7,
+    "refit": 8,
 }  # fmt: skip
 
 

@@ -78,8 +78,8 @@ def cadence(
     """`largest_block`: how many iterations are about a second's work."""
     envs, every = training.envs, learning.update_every_steps
     steps = math.lcm(envs, every)
-    # At least two rows: the newest has no successor yet.
-    warmup = max(math.ceil(learning.learning_starts_steps / envs), 2)
+    # At least a row and its successor, with hosted loops a row behind.
+    warmup = max(math.ceil(learning.learning_starts_steps / envs), 2 + learning.n_step - 1)
     total = max(1, math.ceil((training.steps - warmup * envs) / steps))
     target = max(1, round(learning.target_every_steps / steps))
     eval_every = min(evaluation.every_steps, training.steps)

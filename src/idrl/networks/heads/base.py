@@ -1,0 +1,81 @@
+"""What all heads share: the batch they learn from, and the settings of their networks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+import jax
+
+from idrl.errors import IdrlError
+from idrl.networks.layers import Mlps
+from idrl.networks.trunks import Init, check_hidden
+
+
+class Transition(NamedTuple):
+    """A batch of steps. `discount_t` is γ (γⁿ over n steps), or 0 where the episode terminated."""
+
+    s_tm1: jax.Array  # [B, ...]
+    a_tm1: jax.Array  # [B]
+    r_t: jax.Array  # [B]
+    discount_t: jax.Array  # [B]
+    s_t: jax.Array  # [B, ...]
+    mask: jax.Array | None = None  # [B, K] which heads may learn from it
+    weight: jax.Array | None = None  # [B] importance weights of prioritised replay
+    where: jax.Array | None = None  # [B] where in the replay's priorities
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadBase:
+    """`dueling` splits a head into a value and an advantage stream (Wang et al. 2016); `noisy` is
+    σ₀ of NoisyNet's weights (0: none; 0.5 in Fortunato et al. 2018); `trunk_gradient` scales what
+    enters the trunk."""
+
+    hidden: tuple[int, ...] = (512,)
+    dueling: bool = False
+    noisy: float = 0.0
+    trunk_gradient: float = 0.0  # the paper: distributional gradients stay out of the trunk
+    init: Init = "lecun_normal"
+
+    def check(self, where: str) -> None:
+        require(
+            self.trunk_gradient >= 0,
+            f"{where}.trunk_gradient is {self.trunk_gradient}; a share of a gradient is ≥ 0.",
+        )
+        require(self.noisy >= 0, f"{where}.noisy is {self.noisy}; a spread of weights is ≥ 0.")
+        check_hidden(where, self.hidden)
+
+    @property
+    def members(self) -> int:
+        """How many Q-functions a rule may compare."""
+        return 1
+
+    @property
+    def knows_variance(self) -> bool:
+        """Whether it learns the distribution of the return."""
+        return True
+
+    @property
+    def trunk_share(self) -> float:
+        return self.trunk_gradient
+
+    def mlps(self, k: int, num_actions: int, per_action: int) -> nn.Module:
+        dueling = per_action if self.dueling else 0
+        return Mlps(k, self.hidden, num_actions * per_action, self.init, dueling, self.noisy)
+
+    def loss(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
+        raise NotImplementedError
+
+    def surprise(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
+        """`[B]`: what prioritised replay goes by. For distributions it is the loss itself."""
+        return self.loss(out_tm1, online_t, target_t, batch)
+
+    def return_draw(self, out: Any, key: jax.Array) -> jax.Array | None:
+        """`[B, A]`: one return of each action, drawn from its distribution."""
+        return None
+
+
+def require(holds: bool, sentence: str) -> None:
+    if not holds:
+        raise IdrlError(sentence)

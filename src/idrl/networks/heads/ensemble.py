@@ -1,0 +1,78 @@
+"""K Q-functions on one trunk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from idrl import losses
+from idrl.networks.heads.base import HeadBase, Transition, require
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ensemble(HeadBase):
+    """K Q-functions, each trained on its own target (Osband et al. 2016). K=1 is plain DQN.
+
+    `trunk_gradient` scales the mean over the heads of the gradient that enters the trunk: 1 is the
+    paper's 1/K of their sum. `mask_prob` is the probability that a head sees a transition.
+    `prior_scale` adds fixed random functions (Osband et al. 2018) whose standard deviation over
+    the heads, averaged over states and actions, is that many units of Q.
+    """
+
+    kind: Literal["ensemble"] = "ensemble"
+    k: int = 10  # Table 2
+    double: bool = True
+    error: Literal["huber", "squared"] = "huber"
+    trunk_gradient: float = 1.0
+    mask_prob: float = 1.0
+    prior_scale: float = 0.0
+
+    def check(self, where: str) -> None:
+        super().check(where)
+        require(self.k >= 1, f"{where}.k is {self.k}; an ensemble has at least 1 head.")
+        require(0 < self.mask_prob <= 1, f"{where}.mask_prob is {self.mask_prob}; it is in (0, 1].")
+        require(self.prior_scale >= 0, f"{where}.prior_scale is {self.prior_scale}; it is ≥ 0.")
+
+    @property
+    def members(self) -> int:
+        return self.k
+
+    @property
+    def knows_variance(self) -> bool:
+        return False
+
+    @property
+    def trunk_share(self) -> float:
+        return self.trunk_gradient / self.k
+
+    def module(self, num_actions: int) -> nn.Module:
+        return self.mlps(self.k, num_actions, 1)
+
+    def q_heads(self, out: jax.Array) -> jax.Array:
+        return out
+
+    def return_variance(self, out: jax.Array) -> None:
+        return None
+
+    def _errors(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
+        """`[B, K]`; outputs are `[B, K, A]`."""
+        selector_t = online_t if self.double else target_t
+        over_heads = jax.vmap(losses.q_learning_error, (0, None, None, None, 0, 0))
+        return jax.vmap(over_heads)(
+            out_tm1, batch.a_tm1, batch.r_t, batch.discount_t, target_t, selector_t
+        )
+
+    def loss(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
+        """`[B]`, summed over the heads."""
+        loss = losses.of(self.error)(self._errors(out_tm1, online_t, target_t, batch))
+        if batch.mask is not None:
+            loss = loss * batch.mask
+        return loss.sum(-1)
+
+    def surprise(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
+        """The mean over the heads of |TD error|."""
+        return jnp.abs(self._errors(out_tm1, online_t, target_t, batch)).mean(-1)

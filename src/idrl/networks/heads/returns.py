@@ -1,0 +1,106 @@
+"""Heads that learn the distribution of the return, on atoms or by quantiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from idrl import losses
+from idrl.networks.heads.base import HeadBase, Transition, require
+
+
+@dataclass(frozen=True, kw_only=True)
+class Categorical(HeadBase):
+    """The distribution of the return on fixed atoms (C51, Bellemare et al. 2017).
+
+    `double` lets the online network choose the next action, as Rainbow does.
+    """
+
+    kind: Literal["categorical"] = "categorical"
+    atoms: int = 51  # Table 2
+    v_min: float = -10.0  # Table 2
+    v_max: float = 10.0  # Table 2
+    double: bool = False
+
+    def check(self, where: str) -> None:
+        super().check(where)
+        require(self.atoms >= 2, f"{where}.atoms is {self.atoms}; a distribution needs at least 2.")
+        require(
+            self.v_min < self.v_max,
+            f"{where}.v_min is {self.v_min} and v_max {self.v_max}; v_min must be the smaller.",
+        )
+
+    @property
+    def support(self) -> jax.Array:
+        return jnp.linspace(self.v_min, self.v_max, self.atoms)
+
+    def module(self, num_actions: int) -> nn.Module:
+        return self.mlps(1, num_actions, self.atoms)
+
+    def logits(self, out: jax.Array) -> jax.Array:
+        return out.reshape(*out.shape[:-2], -1, self.atoms)
+
+    def q_heads(self, out: jax.Array) -> jax.Array:
+        return (jax.nn.softmax(self.logits(out)) @ self.support)[..., None, :]
+
+    def return_variance(self, out: jax.Array) -> jax.Array:
+        probs = jax.nn.softmax(self.logits(out))
+        mean = (probs @ self.support)[..., None]
+        return (probs * (self.support - mean) ** 2).sum(-1)
+
+    def return_draw(self, out: jax.Array, key: jax.Array) -> jax.Array:
+        return self.support[jax.random.categorical(key, self.logits(out))]
+
+    def loss(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
+        selector_t = self.q_heads(online_t if self.double else target_t)[:, 0]
+        return jax.vmap(losses.categorical_loss, (None, 0, 0, 0, 0, 0, 0))(
+            self.support, self.logits(out_tm1), batch.a_tm1, batch.r_t, batch.discount_t,
+            self.logits(target_t), selector_t,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantile(HeadBase):
+    """The distribution of the return by its quantiles (QR-DQN, Dabney et al. 2018)."""
+
+    kind: Literal["quantile"] = "quantile"
+    quantiles: int = 200  # Table 2
+    kappa: float = 1.0
+    double: bool = False
+
+    def check(self, where: str) -> None:
+        super().check(where)
+        require(self.quantiles >= 1, f"{where}.quantiles is {self.quantiles}; it is at least 1.")
+        require(self.kappa > 0, f"{where}.kappa is {self.kappa}; it is positive.")
+
+    def module(self, num_actions: int) -> nn.Module:
+        return self.mlps(1, num_actions, self.quantiles)
+
+    def values(self, out: jax.Array) -> jax.Array:
+        return out.reshape(*out.shape[:-2], -1, self.quantiles)
+
+    def q_heads(self, out: jax.Array) -> jax.Array:
+        return self.values(out).mean(-1)[..., None, :]
+
+    def return_variance(self, out: jax.Array) -> jax.Array:
+        return self.values(out).var(-1)
+
+    def return_draw(self, out: jax.Array, key: jax.Array) -> jax.Array:
+        return one_of(self.values(out), key)
+
+    def loss(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
+        selector_t = self.q_heads(online_t if self.double else target_t)[:, 0]
+        return jax.vmap(losses.quantile_loss, (0, 0, 0, 0, 0, None, 0))(
+            self.values(out_tm1), batch.a_tm1, batch.r_t, batch.discount_t,
+            self.values(target_t), self.kappa, selector_t,
+        )  # fmt: skip
+
+
+def one_of(values: jax.Array, key: jax.Array) -> jax.Array:
+    """One of the last axis's values, each as likely: `[..., A, N]` → `[..., A]`."""
+    pick = jax.random.randint(key, values.shape[:-1], 0, values.shape[-1])
+    return jnp.take_along_axis(values, pick[..., None], -1)[..., 0]
