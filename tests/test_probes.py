@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from idrl.agents import agent_names
-from idrl.config import resolve
+from idrl.config import assignments, resolve
 from idrl.envs.probes import PROBES, probes
 from idrl.envs.tabular import exact
 from idrl.session import make_program
@@ -35,6 +35,17 @@ SETTINGS = {
 }
 
 
+# Compositions that nobody declared: settings alone make them, as on the command line.
+COMPOSITIONS = {
+    "c51-ids, dueling": ["heads.q.dueling=true", "heads.z.dueling=true"],
+    "c51-ids, prioritised 3-step": ["learning.priority=0.6", "learning.n_step=3"],
+    "c51-ids, noisy": ["heads.q.noisy=0.5", "heads.z.noisy=0.5"],
+    "c51-ids, return head shapes the trunk": ["heads.z.trunk_gradient=1"],
+    "c51-ids, nothing shapes the trunk": ["heads.q.trunk_gradient=0"],
+    "qrdqn-ids, randomized": ["explore.policy=randomized", "explore.info_gain=ucb"],
+}
+
+
 def settings(agent: str) -> dict:
     heads = resolve(agent, "cartpole").heads
     small = {name: {"hidden": [32]} for name in heads}
@@ -43,9 +54,11 @@ def settings(agent: str) -> dict:
     return SETTINGS | {"heads": small}
 
 
-@pytest.fixture(scope="module", params=agent_names())
+@pytest.fixture(scope="module", params=[*agent_names(), *COMPOSITIONS])
 def trained(request):
-    config = resolve(request.param, "cartpole", changes=[settings(request.param)])
+    name = request.param.partition(",")[0]
+    changes = [settings(name), *assignments(COMPOSITIONS.get(request.param, []))]
+    config = resolve(name, "cartpole", changes=changes)
     env = probes()
     program = make_program(config, env)
     *_, last = train(program, None, 0, program.seed_keys(0))

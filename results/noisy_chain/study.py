@@ -181,7 +181,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, help="per seed; default: enough for --episodes")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=100, help="the first; below 100 is for tuning")
-    parser.add_argument("--episodes", type=int, default=400)
+    parser.add_argument("--episodes", type=int, default=1000)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--agents", nargs="+", default=AGENTS)
     parser.add_argument("--chosen", default=str(Path(__file__).parent / "chosen.json"))
