@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,9 +92,11 @@ class Sheet:
 
         table = Table(title=self.title, title_justify="left", caption="\n".join(self.notes) or None)
         table.caption_justify = "left"
-        for column in self.columns:
-            text = column.digits is None
-            table.add_column(column.name, justify="left" if text else "right", no_wrap=text)
+        for i, column in enumerate(self.columns):
+            widest = max((len(line[i]) for line in self.cells()), default=0)
+            head = "\n".join(textwrap.wrap(column.name, max(10, widest)))
+            side = "left" if column.digits is None else "right"
+            table.add_column(head, justify=side, no_wrap=True)  # type: ignore[arg-type]
         for line in self.cells():
             table.add_row(*line)
         return table
