@@ -23,6 +23,7 @@ from idrl.training.compiled import Compiled
 from idrl.training.hosted import Hosted
 from idrl.training.loop import Progress, train
 from idrl.training.program import Program
+from idrl.training.survey import Survey
 
 CHECKPOINT_SECONDS = 300
 
@@ -76,7 +77,7 @@ def run_session(
     try:
         with _signals() as stop:
             program = make_program(config, env)
-            _train(program, folder, config, sinks, display, stop, until)
+            _train(program, env, folder, config, sinks, display, stop, until)
     finally:
         if program is not None:
             program.close()
@@ -85,7 +86,7 @@ def run_session(
         folder.unlock()
 
 
-def _train(program, folder, config, sinks, display, stop: threading.Event, until) -> None:
+def _train(program, env, folder, config, sinks, display, stop: threading.Event, until) -> None:
     keys = program.seed_keys(config.seed)
     state, meta, _ = restore_state(program, folder)
     sizes = meta.get("sizes", {})
@@ -94,6 +95,7 @@ def _train(program, folder, config, sinks, display, stop: threading.Event, until
     if display is not None:
         display.start()
     recorder = _Recorder(folder, config, sinks, meta.get("episodes", [0] * config.seeds))
+    recorder.survey = Survey(program.agent, env)
     saved = clock = time.monotonic()
     for progress in train(program, state, meta.get("iteration", 0), keys):
         now = time.monotonic()
@@ -124,6 +126,7 @@ class _Recorder:
         self.tables, self.config, self.sinks = folder.tables, config, sinks
         self.episodes: list[int] = list(episodes)
         self.seconds = 0.0  # since the last row of timings
+        self.survey: Survey | None = None
 
     def record(self, progress: Progress, seconds: float) -> None:
         _check_numbers(progress, self.config)
@@ -132,6 +135,8 @@ class _Recorder:
             self._metrics(progress)
         if progress.score is not None:
             self._evaluations(progress)
+        if progress.score is not None or progress.iteration == 0:
+            self._map(progress)
         self.seconds += seconds
         if progress.log:
             row = {"steps": progress.steps, "seconds": round(self.seconds, 3)}
@@ -176,6 +181,16 @@ class _Recorder:
             }
             rows.append(self._row(index, progress.steps, values, "evaluation/"))
         self.tables["evaluations"].append(rows)
+
+    def _map(self, progress: Progress) -> None:
+        number = progress.steps // self.config.evaluation.every_steps
+        if self.survey is not None and self.survey.due(number):
+            maps = enumerate(self.survey.sigma(progress.state))
+            self.tables["sigma_map"].append(
+                {"seed": self.config.seed + index, "steps": progress.steps,
+                 "sigma": " ".join(f"{value:.4g}" for value in sigma)}
+                for index, sigma in maps
+            )  # fmt: skip
 
     def _row(self, index: int, steps: int, values: dict[str, Any], tag: str = "train/"):
         seed = self.config.seed + index

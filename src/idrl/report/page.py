@@ -66,7 +66,7 @@ def _section(part: Part, charts: dict[str, Any]) -> str:
         "</div></div>"
         for name, chart in charts.items()
     )
-    tables = "".join(sheet.html() for sheet in part.sheets)
+    tables = "".join(sheet.html(f"{part.folder}-") for sheet in part.sheets)
     runs = "".join(
         f'<li>{html.escape(label)}: <a href="{html.escape(where)}">{html.escape(run)}</a></li>'
         for label, run, where in part.configs

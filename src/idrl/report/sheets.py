@@ -67,8 +67,9 @@ class Sheet:
         ]  # fmt: skip
         return "\n".join(lines) + "\n"
 
-    def html(self) -> str:
-        """Headers are buttons that sort; numbers carry their value for it."""
+    def html(self, prefix: str = "") -> str:
+        """Headers are buttons that sort; numbers carry their value for it. `prefix`: what makes
+        its name one of a kind on the page."""
         head = "".join(
             f'<th scope="col"{_side(c)}><button type="button">{html.escape(c.name)}</button></th>'
             for c in self.columns
@@ -81,9 +82,11 @@ class Sheet:
             ]
             body.append(f"<tr>{''.join(tds)}</tr>")
         notes = "".join(f'<p class="note">{html.escape(note)}</p>' for note in self.notes)
+        name = html.escape(prefix + self.name)
         return (
-            f'<div class="scroll"><table class="sortable" id="{html.escape(self.name)}">'
-            f"<caption>{html.escape(self.title)}</caption><thead><tr>{head}</tr></thead>"
+            f'<h3 id="{name}-title">{html.escape(self.title)}</h3><div class="scroll">'
+            f'<table class="sortable" id="{name}" aria-labelledby="{name}-title">'
+            f"<thead><tr>{head}</tr></thead>"
             f"<tbody>{''.join(body)}</tbody></table></div>{notes}"
         )
 

@@ -1,0 +1,28 @@
+"""The map of σ over deep_sea that a run recorded while it trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from idrl.runs.records import read_table
+
+
+class SigmaMap(NamedTuple):
+    """`maps` `[snapshots, N, N]`, NaN where no way leads."""
+
+    steps: np.ndarray
+    maps: np.ndarray
+
+
+def read_sigma(run: Path, seed: int) -> SigmaMap | None:
+    rows = [row for row in read_table(run / "sigma_map.csv") if row["seed"] == str(seed)]
+    if not rows:
+        return None
+    values = np.array([np.fromstring(row["sigma"], sep=" ") for row in rows])
+    side = int((np.sqrt(8 * values.shape[1] + 1) - 1) / 2)  # N(N+1)/2 places
+    maps = np.full((len(rows), side, side), np.nan)
+    maps[:, *np.tril_indices(side)] = values
+    return SigmaMap(np.array([int(row["steps"]) for row in rows]), maps)
