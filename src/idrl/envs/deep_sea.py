@@ -55,7 +55,7 @@ class DeepSea:
         cells = jnp.arange(self.size)
         return ((cells == state.row)[:, None] & (cells == state.column)[None, :]).astype(jnp.uint8)
 
-    def states(self) -> np.ndarray | None:
+    def mapped_states(self) -> np.ndarray | None:
         """All places that can be reached, row by row, as they are observed; None if too many."""
         if self.size > LARGEST_MAP:
             return None

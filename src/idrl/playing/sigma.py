@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from idrl.errors import IdrlError
 from idrl.runs.records import read_table
 
 
@@ -18,11 +19,16 @@ class SigmaMap(NamedTuple):
 
 
 def read_sigma(run: Path, seed: int) -> SigmaMap | None:
-    rows = [row for row in read_table(run / "sigma_map.csv") if row["seed"] == str(seed)]
-    if not rows:
-        return None
-    values = np.array([np.fromstring(row["sigma"], sep=" ") for row in rows])
-    side = int((np.sqrt(8 * values.shape[1] + 1) - 1) / 2)  # N(N+1)/2 places
-    maps = np.full((len(rows), side, side), np.nan)
-    maps[:, *np.tril_indices(side)] = values
-    return SigmaMap(np.array([int(row["steps"]) for row in rows]), maps)
+    """None where the run has no map of this seed."""
+    try:
+        rows = [row for row in read_table(run / "sigma_map.csv") if row["seed"] == str(seed)]
+        if not rows:
+            return None
+        values = np.array([[float(x) for x in row["sigma"].split()] for row in rows])
+        steps = np.array([int(row["steps"]) for row in rows])
+        side = int((np.sqrt(8 * values.shape[1] + 1) - 1) / 2)  # N(N+1)/2 places
+        maps = np.full((len(rows), side, side), np.nan)
+        maps[:, *np.tril_indices(side)] = values
+    except (KeyError, ValueError, AttributeError, TypeError) as error:
+        raise IdrlError(f"{str(run / 'sigma_map.csv')!r} is damaged: {error}.") from None
+    return SigmaMap(steps, maps)

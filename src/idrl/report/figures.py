@@ -61,6 +61,15 @@ def _band(axis, line: Line, drawn: Look, label: str, per_step: int = 1) -> None:
     x = line.x * per_step
     axis.plot(x, line.y, color=drawn.colour, ls=drawn.line, lw=1.6, label=label)
     axis.fill_between(x, line.low, line.high, color=drawn.colour, alpha=0.18, lw=0)
+    _count_axis(axis, x)
+
+
+def _count_axis(axis, x) -> None:
+    """50M, not 0.5 with 1e8 in a corner."""
+    from matplotlib.ticker import EngFormatter
+
+    if np.max(x, initial=0) >= 1_000:
+        axis.xaxis.set_major_formatter(EngFormatter(sep=""))
 
 
 def seeds_word(group: Group) -> str:
@@ -144,6 +153,7 @@ def _distributions(recorded: dict, groups: dict[str, Group], section: Section):
             for low, high, alpha in (("p0", "p100", 0.12), ("p5", "p95", 0.2), ("p25", "p75", 0.3)):
                 axis.fill_between(x, one[low], one[high], color=tint, alpha=alpha, lw=0)
             axis.plot(x, one["p50"], color=tint, lw=1.4)
+            _count_axis(axis, x)
             if not column:
                 axis.set_ylabel(QUANTITIES[name], fontsize="small")
         axes[0, column].set_title(f"{label}, {seeds_word(groups[label])}", fontsize="medium")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from idrl.report.writing import Part, Report
 
 _POINTS = 200  # of a curve; a screen shows no more, and 500 runs must load at once
+PUBLISHED = "published"  # all such lines are switched together
 _SVG_DASH = {"solid": "", "dash": "7 4", "dot": "2 3", "dashdot": "8 3 2 3"}
 
 
@@ -33,6 +34,8 @@ def write_page(report: Report, target: Path, *, band: str, reference: Reference)
         mine = _charts(part.section, f"s{len(body)}", band, reference)
         charts |= mine
         body.append(_section(part, mine))
+    if any(line["label"] == PUBLISHED for chart in charts.values() for line in chart["lines"]):
+        looks[PUBLISHED] = {"colour": "#8C8C8C", "dash": "dot"}
     text = _head(report, looks, band) + "\n<main>" + "\n".join(body) + _left_out(report) + "</main>"
     data = {"charts": charts, "looks": looks}
     made = page(
@@ -101,9 +104,7 @@ def _charts(section: Section, prefix: str, band: str, reference: Reference) -> d
         for other in for_task(reference, task):
             line = Line(other.frames, *[other.returns] * 3)
             shown = look(other.agent)._asdict() | {"name": f"{other.agent}, published"}
-            lines.append(
-                _line(line, f"published {other.agent}") | shown | {"dash": "dot", "bands": []}
-            )
+            lines.append(_line(line, PUBLISHED) | shown | {"dash": "dot", "bands": []})
         about = f"Evaluation return over training on {task}"
         made.append(_chart(task, about, unit, "return", lines, smooth=True))
     where = scale(section)

@@ -15,13 +15,13 @@ _MATPLOTLIB = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 
 # Relatives share a colour and differ by their dashes; the first of each is drawn solid.
 _FAMILIES = {
-    _BLUE: ("c51-ids", "c51", "c51-thompson"),
-    _RED: ("dqn", "dueling", "noisynet-dqn", "prioritized"),
+    _BLUE: ("c51-ids", "c51-thompson"),
+    _RED: ("dqn", "ddqn", "dueling", "prioritized"),
     _GREEN: ("dqn-ids",),
     _PINK: ("bootstrapped-dqn", "bootstrapped-ucb", "ensemble-vote", "bdqn"),
     _ORANGE: ("qrdqn-ids", "qr-dqn", "iqn", "iqn-ids"),
-    _SKY: ("ddqn", "noisynet-dueling", "prioritized-dueling"),
-    _GREY: ("rainbow",),
+    _SKY: ("c51", "noisynet-dueling", "prioritized-dueling"),  # not c51-ids's: the paper's pair
+    _GREY: ("rainbow", "noisynet-dqn"),
 }
 _FIXED = {
     name: (tint, _DASHES[i]) for tint, names in _FAMILIES.items() for i, name in enumerate(names)

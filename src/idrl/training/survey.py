@@ -14,11 +14,12 @@ from idrl.training.program import TrainState
 
 
 class Survey:
-    """σ over the states that an environment lists (`states()`: observations `[N, ...]`, or None),
-    averaged over the actions. Without such a list, or an ensemble, there is nothing to ask."""
+    """σ over the states that an environment lists, averaged over the actions. It lists them by
+    `mapped_states()`: observations `[N, ...]`, or None. Without it, or an ensemble, there is nothing
+    to ask."""
 
     def __init__(self, agent: Agent, env: Any):
-        listed = getattr(env, "states", None)
+        listed = getattr(env, "mapped_states", None)
         self.states = listed() if listed is not None and agent.k > 1 else None
 
         def one(params, prior, states):

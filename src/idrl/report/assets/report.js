@@ -25,7 +25,7 @@ function traces(chart) {
   const made = [];
   for (const line of chart.lines) {
     if (hidden.has(line.label)) continue;
-    const look = data.looks[line.label] || line;
+    const look = line.colour ? line : data.looks[line.label];
     const bend = (values) => (chart.smooth ? smoothed(values) : values);
     for (const [low, high, alpha] of line.bands || []) {
       const edge = { x: line.x, mode: "lines", line: { width: 0 }, hoverinfo: "skip", showlegend: false };
@@ -50,22 +50,30 @@ function draw(id) {
     font: { color: css("--ink"), size: 12 },
     hoverlabel: { bgcolor: css("--card"), bordercolor: css("--line"), font: { color: css("--ink") } },
     xaxis: { ...axis, title: { text: chart.x, standoff: 4 } },
-    yaxis: { ...axis, title: { text: chart.y, standoff: 4 } },
+    yaxis: { ...axis, exponentformat: "power", title: { text: chart.y, standoff: 4 } },
   };
   const config = { responsive: true, displaylogo: false, displayModeBar: false };
   return Plotly.react(document.getElementById(id), traces(chart), layout, config);
 }
 const redraw = () => drawn.forEach(draw);
 
-// Charts are drawn when they come near the screen: 55 games need not wait for each other.
+// Charts are drawn when they come on the screen, one at a time: a page of 55 games answers at once.
+const waiting = [];
+function drawNext() {
+  const id = waiting.shift();
+  if (id === undefined) return;
+  drawn.add(id);
+  draw(id).then(() => setTimeout(drawNext));
+}
 const watcher = new IntersectionObserver((entries) => {
+  const idle = waiting.length === 0;
   for (const entry of entries) {
     if (!entry.isIntersecting) continue;
     watcher.unobserve(entry.target);
-    drawn.add(entry.target.id);
-    draw(entry.target.id);
+    waiting.push(entry.target.id);
   }
-}, { rootMargin: "200px" });
+  if (idle && waiting.length) setTimeout(drawNext);
+});
 document.querySelectorAll(".plot").forEach((plot) => watcher.observe(plot));
 
 document.querySelectorAll(".agent").forEach((button) =>
