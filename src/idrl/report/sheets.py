@@ -97,7 +97,7 @@ class Sheet:
         table.caption_justify = "left"
         for i, column in enumerate(self.columns):
             widest = max((len(line[i]) for line in self.cells()), default=0)
-            head = "\n".join(textwrap.wrap(column.name, max(10, widest)))
+            head = "\n".join(textwrap.wrap(column.name, max(10, widest), break_long_words=False))
             side = "left" if column.digits is None else "right"
             table.add_column(head, justify=side, no_wrap=True)  # type: ignore[arg-type]
         for line in self.cells():

@@ -15,8 +15,8 @@ from idrl.training.program import TrainState
 
 class Survey:
     """σ over the states that an environment lists, averaged over the actions. It lists them by
-    `mapped_states()`: observations `[N, ...]`, or None. Without it, or an ensemble, there is nothing
-    to ask."""
+    `mapped_states()`: observations `[N, ...]`, or None. Without it, or an ensemble, nothing is
+    asked."""
 
     def __init__(self, agent: Agent, env: Any):
         listed = getattr(env, "mapped_states", None)
