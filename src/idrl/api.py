@@ -16,7 +16,7 @@ from idrl.devices import prepare
 from idrl.envs import Env, HostEnv, make_env
 from idrl.errors import IdrlError
 from idrl.policy import Policy
-from idrl.report.figures import draw_figures
+from idrl.report.run_figures import draw_figures
 from idrl.runs import checkpoint
 from idrl.runs import sinks as guests
 from idrl.runs.folder import RunFolder, free_name

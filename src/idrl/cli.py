@@ -12,6 +12,8 @@ from idrl import __version__
 from idrl.bandits.command import add_parser as add_bandit
 from idrl.bsuite.command import add_parser as add_bsuite
 from idrl.errors import IdrlError, TrainingDiverged, nearest
+from idrl.playing.command import add_parser as add_play
+from idrl.report.command import add_parsers as add_reports
 
 
 class _Parser(argparse.ArgumentParser):
@@ -88,6 +90,8 @@ def parser() -> argparse.ArgumentParser:
     c.set_defaults(call=_list)
     add_bandit(commands)
     add_bsuite(commands)
+    add_play(commands)
+    add_reports(commands)
     return top
 
 

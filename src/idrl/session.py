@@ -25,6 +25,7 @@ from idrl.training.compiled import Compiled
 from idrl.training.hosted import Hosted
 from idrl.training.loop import Progress, train
 from idrl.training.program import Program
+from idrl.training.survey import Survey
 
 CHECKPOINT_SECONDS = 300
 
@@ -98,6 +99,7 @@ def _train(program, folder, config, env, sinks, display, stop: threading.Event, 
     if display is not None:
         display.start()
     recorder = _Recorder(folder, config, env, sinks, meta)
+    recorder.survey = Survey(program.agent, env)
     saved = clock = time.monotonic()
     for progress in train(program, state, meta.get("iteration", 0), keys):
         now = time.monotonic()
@@ -132,6 +134,7 @@ class _Recorder:
         self.optimum: np.ndarray | None = None  # the best return of each seed's task, where known
         self.started = False
         self.seconds = 0.0  # since the last row of timings
+        self.survey: Survey | None = None
 
     def record(self, progress: Progress, seconds: float) -> None:
         _check_numbers(progress, self.config)
@@ -145,6 +148,8 @@ class _Recorder:
             self._evaluations(progress)
         if progress.distributions is not None:
             self._distributions(progress)
+        if progress.score is not None or progress.iteration == 0:
+            self._map(progress)
         self.seconds += seconds
         if progress.log:
             row = {"steps": progress.steps, "seconds": round(self.seconds, 3)}
@@ -217,6 +222,16 @@ class _Recorder:
             named = {f"distributions/{name}": x.reshape(-1) for name, x in mine.items()}
             self.sinks.histograms(seed, progress.steps, named)
         self.tables["distributions"].append(rows)
+
+    def _map(self, progress: Progress) -> None:
+        number = progress.steps // self.config.evaluation.every_steps
+        if self.survey is not None and self.survey.due(number):
+            maps = enumerate(self.survey.sigma(progress.state))
+            self.tables["sigma_map"].append(
+                {"seed": self.config.seed + index, "steps": progress.steps,
+                 "sigma": " ".join(f"{value:.4g}" for value in sigma)}
+                for index, sigma in maps
+            )  # fmt: skip
 
     def _row(self, index: int, steps: int, values: dict[str, Any], tag: str = "train/"):
         seed = self.config.seed + index

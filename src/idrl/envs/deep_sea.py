@@ -12,11 +12,13 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from idrl.envs.base import Step
 from idrl.errors import IdrlError
 
 MOVE_COST = 0.01
+LARGEST_MAP = 50  # sides: 1,275 places
 
 
 class State(NamedTuple):
@@ -55,6 +57,15 @@ class DeepSea:
         cells = jnp.arange(self.size)
         return ((cells == state.row)[:, None] & (cells == state.column)[None, :]).astype(jnp.uint8)
 
+    def mapped_states(self) -> np.ndarray | None:
+        """All places that can be reached, row by row, as they are observed; None if too many."""
+        if self.size > LARGEST_MAP:
+            return None
+        rows, columns = np.tril_indices(self.size)  # every step sinks: no column beyond the row
+        seen = np.zeros((len(rows), *self.obs_shape), np.uint8)
+        seen[np.arange(len(rows)), rows, columns] = 1
+        return seen
+
     def step(self, task, state: State, action, key) -> tuple[State, Step]:
         last = self.size - 1
         chose_right = action == task[state.row, state.column]
@@ -84,8 +95,6 @@ class DeepSea:
 
     def optimal_return(self, task: jax.Array | None = None) -> float:
         """Expected undiscounted return of the best policy (bsuite's formula for its windy form)."""
-        import numpy as np
-
         if self.stochastic and not self.slip:
             return (1 - 1 / self.size) ** (self.size - 1) - MOVE_COST
         wind = 1 / self.size if self.stochastic else 0.0

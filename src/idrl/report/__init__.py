@@ -1,1 +1,1 @@
-"""Figures and tables. They read run folders, never live training."""
+"""Tables, figures and pages. They read run folders, never live training."""

@@ -1,6 +1,9 @@
-"""Small statistics over seeds."""
+"""Statistics over seeds and tasks."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -33,3 +36,87 @@ def plus_minus(values) -> str:
         return "–"
     half = interval(values)
     return f"{values.mean():.3g}" + ("" if np.isnan(half) else f" ± {half:.2g}")
+
+
+# What follows is after Agarwal et al. 2021, "Deep RL at the edge of the statistical precipice".
+# Scores are one array of runs per task: the number of runs may differ.
+
+REPS = 10_000
+SEED = 0  # of the bootstrap: the same runs give the same interval
+
+
+class Estimate(NamedTuple):
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        if np.isnan(self.low):
+            return f"{self.value:.3g}"
+        return f"{self.value:.3g} ({self.low:.3g} to {self.high:.3g})"
+
+
+def iqm(scores) -> np.ndarray:
+    """The mean of the middle half, over the last axis."""
+    return stats.trim_mean(scores, 0.25, axis=-1)
+
+
+def optimality_gap(scores, goal: float = 1.0) -> np.ndarray:
+    """How far scores fall short of `goal`, what lies above it not counted."""
+    return goal - np.minimum(scores, goal).mean(-1)
+
+
+def draw(counts: Sequence[int], reps: int = REPS, seed: int = SEED) -> list[np.ndarray]:
+    """For each task, which of its runs a resample holds: `[reps, runs]`."""
+    rng = np.random.default_rng(seed)
+    return [rng.integers(n, size=(reps, n)) for n in counts]
+
+
+def resample(scores: Sequence[np.ndarray], drawn: Sequence[np.ndarray]) -> np.ndarray:
+    """`[reps, all runs]`: each task from its own runs alone (stratified)."""
+    return np.concatenate([task[i] for task, i in zip(scores, drawn, strict=True)], axis=-1)
+
+
+def bounds(values, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+    """The percentile interval of resampled values, over the first axis."""
+    tail = 50 * (1 - confidence)
+    low, high = np.percentile(values, [tail, 100 - tail], axis=0)
+    return low, high
+
+
+def estimate(scores: Sequence[np.ndarray], statistic: Callable = iqm) -> Estimate:
+    """`statistic` of all runs with its stratified bootstrap interval. One run a task has no spread
+    to resample: its interval is NaN."""
+    value = float(statistic(np.concatenate(scores)))
+    if max(len(task) for task in scores) < 2:
+        return Estimate(value, float("nan"), float("nan"))
+    low, high = bounds(statistic(resample(scores, draw([len(task) for task in scores]))))
+    return Estimate(value, float(low), float(high))
+
+
+def profile(scores: Sequence[np.ndarray], taus: np.ndarray, reps: int = 2_000):
+    """The share of runs above each of `taus`, with pointwise bounds: three `[taus]`."""
+    share = (np.concatenate(scores) > taus[:, None]).mean(-1)
+    if max(len(task) for task in scores) < 2:
+        return share, share, share
+    again = resample(scores, draw([len(task) for task in scores], reps))
+    low, high = bounds(np.stack([(again > tau).mean(-1) for tau in taus], axis=-1))
+    return share, low, high
+
+
+def chance_better(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> Estimate:
+    """The probability that a run of ours scores above one of theirs on the same task (a tie counts
+    half), averaged over the tasks."""
+    value = float(np.mean([_better(x, y) for x, y in zip(ours, theirs, strict=True)]))
+    if min(max(map(len, ours)), max(map(len, theirs))) < 2:
+        return Estimate(value, float("nan"), float("nan"))
+    x = draw([len(task) for task in ours], 2_000)
+    y = draw([len(task) for task in theirs], 2_000, SEED + 1)
+    tasks = [_better(a[i], b[j]) for a, b, i, j in zip(ours, theirs, x, y, strict=True)]
+    low, high = bounds(np.mean(tasks, axis=0))
+    return Estimate(value, float(low), float(high))
+
+
+def _better(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    difference = np.sign(x[..., :, None] - y[..., None, :])
+    return (difference + 1).mean((-2, -1)) / 2

@@ -1,19 +1,57 @@
-"""One look for every figure: restrained, colour-blind safe, one colour per agent everywhere."""
+"""One look for figures and pages: restrained, colour-blind safe, an agent's the same everywhere."""
 
 from __future__ import annotations
 
 import zlib
-from typing import Any
+from typing import Any, NamedTuple
 
-# Okabe and Ito's palette
-_PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
-_FIXED = ("c51-ids", "dqn", "dqn-ids", "bootstrapped-dqn", "qrdqn-ids", "ddqn")
+# Okabe and Ito's palette without its black and yellow: those vanish on a dark or a white page.
+_BLUE, _RED, _GREEN, _PINK, _ORANGE, _SKY, _GREY = (
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C8C8C",
+)  # fmt: skip
+_PALETTE = (_BLUE, _RED, _GREEN, _PINK, _ORANGE, _SKY, _GREY)
+_DASHES = ("solid", "dash", "dot", "dashdot")  # Plotly's names
+_MATPLOTLIB = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
+
+# Relatives share a colour and differ by their dashes; the first of each is drawn solid.
+_FAMILIES = {
+    _BLUE: ("c51-ids", "c51-thompson"),
+    _RED: ("dqn", "ddqn", "dueling", "prioritized"),
+    _GREEN: ("dqn-ids",),
+    _PINK: ("bootstrapped-dqn", "bootstrapped-ucb", "ensemble-vote", "bdqn"),
+    _ORANGE: ("qrdqn-ids", "qr-dqn", "iqn", "iqn-ids"),
+    _SKY: ("c51", "noisynet-dueling", "prioritized-dueling"),  # not c51-ids's: the paper's pair
+    _GREY: ("rainbow", "noisynet-dqn"),
+}
+_FIXED = {
+    name: (tint, _DASHES[i]) for tint, names in _FAMILIES.items() for i, name in enumerate(names)
+}
+
+
+class Look(NamedTuple):
+    colour: str
+    dash: str  # by Plotly's name
+
+    @property
+    def line(self) -> str:
+        """The dash by matplotlib's name."""
+        return _MATPLOTLIB[self.dash]
+
+
+def look(agent: str, variant: int = 0) -> Look:
+    """An agent's, wherever it is drawn. Agents not listed here get theirs from their name. Another
+    setting of the same agent (`variant`) keeps the colour and takes the next dashes."""
+    if agent in _FIXED:
+        tint, dash = _FIXED[agent]
+    else:
+        number = zlib.crc32(agent.encode())
+        tint = _PALETTE[number % len(_PALETTE)]
+        dash = _DASHES[number // len(_PALETTE) % len(_DASHES)]
+    return Look(tint, _DASHES[(_DASHES.index(dash) + variant) % len(_DASHES)])
 
 
 def colour(agent: str) -> str:
-    if agent in _FIXED:
-        return _PALETTE[_FIXED.index(agent)]
-    return _PALETTE[zlib.crc32(agent.encode()) % len(_PALETTE)]
+    return look(agent).colour
 
 
 def figure(*args: Any, **kwargs: Any):

@@ -24,7 +24,7 @@ from idrl.errors import IdrlError
 from idrl.runs.records import Table
 
 FORMAT = 1
-TABLES = ("metrics", "evaluations", "episodes", "distributions", "timings")
+TABLES = ("metrics", "evaluations", "episodes", "distributions", "timings", "sigma_map")
 _LIBRARIES = (
     "idrl", "jax", "jaxlib", "flax", "optax", "gymnax", "gymnasium", "numpy", "safetensors",
 )  # fmt: skip

@@ -1,0 +1,1 @@
+"""An episode of a trained agent with its mind beside it: a page, a video."""

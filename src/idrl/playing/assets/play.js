@@ -1,0 +1,269 @@
+"use strict";
+const data = JSON.parse(document.getElementById("data").textContent);
+const $ = (id) => document.getElementById(id);
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const steps = data.steps, actions = data.actions;
+let now = 0, timer = null, wanted = 0;
+
+// Chunks of steps are unpacked when they are needed; the last few stay.
+class Packed {
+  constructor(packed, floats) {
+    Object.assign(this, packed);
+    this.floats = floats;
+    this.size = packed.shape.reduce((a, b) => a * b, 1) * (floats ? 4 : 1);
+    this.open = new Map();
+  }
+  async at(t) {
+    const number = Math.floor(t / this.chunk);
+    if (!this.open.has(number)) {
+      if (this.open.size > 3) this.open.delete(this.open.keys().next().value);
+      this.open.set(number, this.unpack(this.chunks[number]));
+    }
+    const bytes = await this.open.get(number);
+    const start = (t % this.chunk) * this.size;
+    const one = bytes.subarray(start, start + this.size);
+    return this.floats ? this.numbers(one) : one;
+  }
+  async unpack(text) {
+    const raw = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+    const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));
+    const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+    for (let i = this.size; i < bytes.length; i++) bytes[i] ^= bytes[i - this.size];
+    return bytes;
+  }
+  numbers(bytes) { // four planes, the high bytes first
+    const n = bytes.length / 4, view = new DataView(new ArrayBuffer(4));
+    return Array.from({ length: n }, (_, i) => {
+      for (let plane = 0; plane < 4; plane++) view.setUint8(plane, bytes[plane * n + i]);
+      return view.getFloat32(0);
+    });
+  }
+}
+const values = new Packed(data.values, true);
+const frames = new Packed(data.view.frames, data.view.kind === "numbers");
+const histograms = data.returns && new Packed(data.returns.roots, false);
+const differ = [];
+for (let t = 0; t < steps; t++) if (data.explored[t] !== data.greedy[t]) differ.push(t);
+// The return so far, before the action of each step.
+const sums = [0];
+data.reward.forEach((r) => sums.push(sums[sums.length - 1] + r));
+
+const config = { responsive: true, displayModeBar: false };
+const names = Array.from({ length: actions }, (_, a) => String(a));
+function look() {
+  const axis = { gridcolor: css("--line"), zerolinecolor: css("--line"), linecolor: css("--line") };
+  const layout = {
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", showlegend: false,
+    font: { color: css("--ink"), size: 12 }, margin: { l: 4, r: 8, t: 24, b: 28 },
+  };
+  return { axis, layout };
+}
+const short = (x) => (Number.isFinite(x) ? Number(x.toPrecision(3)).toString() : "∞");
+
+function panels(layout, axis, titles, columns, room) {
+  const rows = Math.ceil(titles.length / columns);
+  layout.annotations = [];
+  titles.forEach((title, i) => {
+    const suffix = i ? String(i + 1) : "", column = i % columns, row = Math.floor(i / columns);
+    const x = [(column + room) / columns, (column + 1) / columns];
+    const y = [1 - (row + 1) / rows + (row + 1 < rows ? 0.28 / rows : 0), 1 - row / rows - (row ? 0.06 / rows : 0)];
+    layout["xaxis" + suffix] = { ...axis, domain: x, anchor: "y" + suffix, fixedrange: true };
+    layout["yaxis" + suffix] = { ...axis, domain: y, anchor: "x" + suffix, fixedrange: true };
+    layout.annotations.push({ text: title, x: x[0], y: y[1], xref: "paper", yref: "paper", xanchor: "left", yanchor: "bottom", showarrow: false });
+  });
+}
+
+function bars(rows, action) {
+  const { axis, layout } = look();
+  const narrow = innerWidth < 768;
+  const titles = ["μ ± λσ", "noise ρ²", "regret Δ̂", "gain I", "ratio Ψ (log)"];
+  panels(layout, axis, titles, narrow ? 2 : 5, narrow ? 0.28 : 0.32);
+  const finite = (list) => list.map((x) => (Number.isFinite(x) ? x : null));
+  const colours = names.map((_, a) => css(a === action ? "--chosen" : "--accent"));
+  const traces = [rows.mu, rows.rho2, rows.regret, rows.info_gain, rows.ratio].map((y, i) => ({
+    type: "bar", x: names, y: finite(y), marker: { color: colours },
+    xaxis: "x" + (i ? i + 1 : ""), yaxis: "y" + (i ? i + 1 : ""), hovertemplate: "action %{x}: %{y:.4g}<extra></extra>",
+  }));
+  Object.assign(traces[0], {
+    type: "scatter", mode: "markers", marker: { color: colours, size: 9 },
+    error_y: { type: "data", array: finite(rows.sigma.map((s) => data.lam * s)), color: css("--soft"), thickness: 1.5, width: 5 },
+  });
+  // Three ticks: Plotly's own on a short log axis are hard to read.
+  const ratios = rows.ratio.filter((r) => Number.isFinite(r) && r > 0);
+  const ends = [Math.min(...ratios), Math.max(...ratios)];
+  const ticks = [ends[0], Math.sqrt(ends[0] * ends[1]), ends[1]];
+  Object.assign(layout.yaxis5, { type: "log", tickvals: ticks, ticktext: ticks.map(short) });
+  if (ends[0] > 0 && ends[0] < ends[1]) {
+    const [from, to] = ends.map(Math.log10);
+    layout.yaxis5.range = [from - 0.25 * (to - from), to + 0.05 * (to - from)];
+  }
+  for (let i = 1; i <= 5; i++) Object.assign(layout["xaxis" + (i > 1 ? i : "")], { type: "category", dtick: Math.ceil(actions / 9) });
+  layout.margin.t = 22;
+  return Plotly.react($("bars"), traces, layout, config);
+}
+
+function returns(roots, action) {
+  const { axis, layout } = look();
+  const bins = data.returns.roots.shape[1], { low, high } = data.returns;
+  const x = Array.from({ length: bins }, (_, b) => low + ((b + 0.5) * (high - low)) / bins);
+  const columns = Math.min(actions, innerWidth < 768 ? 2 : 4);
+  panels(layout, axis, names.map((a) => "action " + a), columns, 0.2);
+  const top = (Math.max(...roots) / 255) ** 2 || 1;
+  const traces = names.map((_, a) => {
+    const suffix = a ? String(a + 1) : "";
+    layout["yaxis" + suffix].range = [0, top];
+    return {
+      type: "bar", x, y: Array.from(roots.subarray(a * bins, (a + 1) * bins), (r) => (r / 255) ** 2),
+      xaxis: "x" + suffix, yaxis: "y" + suffix, marker: { color: css(a === action ? "--chosen" : "--accent") },
+      hovertemplate: "return %{x:.3g}: %{y:.3f}<extra>action " + a + "</extra>",
+    };
+  });
+  layout.bargap = 0;
+  $("returns").style.height = 8 + 9 * Math.ceil(actions / columns) + "rem";
+  return Plotly.react($("returns"), traces, layout, config);
+}
+
+function table(rows, action) {
+  const cells = (a) => ["mu", "sigma", "rho2", "regret", "info_gain", "ratio"].map((n) => `<td class="number">${short(rows[n][a])}</td>`).join("");
+  const said = (a) => [a === action && "taken", a === data.explored[now] && data.rule, a === data.greedy[now] && "greedy"].filter(Boolean).join(", ");
+  $("table").innerHTML = names.map((_, a) => `<tr${a === action ? ' class="taken"' : ""}><td>${a}</td>${cells(a)}<td>${said(a)}</td></tr>`).join("");
+}
+
+function paint(frame) {
+  const { kind } = data.view, [height, width] = data.view.frames.shape, canvas = $("frame");
+  const scale = kind === "cells" ? Math.max(1, Math.floor(360 / Math.max(height, width))) : 1;
+  canvas.width = width * scale;
+  canvas.height = height * scale;
+  const pen = canvas.getContext("2d");
+  if (kind !== "cells") {
+    const image = pen.createImageData(width, height);
+    for (let i = 0; i < width * height; i++) {
+      for (let c = 0; c < 3; c++) image.data[4 * i + c] = kind === "grey" ? frame[i] : frame[3 * i + c];
+      image.data[4 * i + 3] = 255;
+    }
+    pen.putImageData(image, 0, 0);
+    return;
+  }
+  for (let i = 0; i < width * height; i++) {
+    pen.fillStyle = data.view.cells[frame[i]] || css("--card");
+    pen.fillRect((i % width) * scale, Math.floor(i / width) * scale, scale, scale);
+  }
+  if (scale < 6) return;
+  pen.strokeStyle = css("--line");
+  pen.beginPath();
+  for (let k = 0; k <= width; k++) { pen.moveTo(k * scale + 0.5, 0); pen.lineTo(k * scale + 0.5, canvas.height); }
+  for (let k = 0; k <= height; k++) { pen.moveTo(0, k * scale + 0.5); pen.lineTo(canvas.width, k * scale + 0.5); }
+  pen.stroke();
+}
+
+function numbers(list) {
+  const { axis, layout } = look();
+  layout.margin = { l: 40, r: 8, t: 8, b: 40 };
+  layout.xaxis = { ...axis, title: { text: "number of the observation" }, fixedrange: true, dtick: list.length < 20 ? 1 : undefined };
+  layout.yaxis = { ...axis, fixedrange: true, range: data.view.range.map((x, i) => x + (i ? 1 : -1) * 0.05 * (data.view.range[1] - data.view.range[0])) };
+  const bar = { type: "bar", y: list, marker: { color: css("--soft") }, hovertemplate: "%{x}: %{y:.4g}<extra></extra>" };
+  return Plotly.react($("numbers"), [bar], layout, config);
+}
+
+function marks() {
+  const canvas = $("marks"), ratio = devicePixelRatio || 1;
+  canvas.width = canvas.clientWidth * ratio;
+  canvas.height = 14 * ratio;
+  const pen = canvas.getContext("2d"), edge = 8 * ratio, wide = canvas.width - 2 * edge;
+  const mark = (t, colour, y) => {
+    pen.fillStyle = colour;
+    pen.fillRect(edge + (wide * t) / Math.max(steps - 1, 1) - ratio, y * ratio, 2 * ratio, 6 * ratio);
+  };
+  pen.clearRect(0, 0, canvas.width, canvas.height);
+  data.reward.forEach((r, t) => { if (r) mark(t, css("--accent"), 8); });
+  differ.forEach((t) => mark(t, css("--chosen"), 1));
+}
+
+async function show(t) {
+  t = Math.min(Math.max(t, 0), steps - 1);
+  wanted = t;
+  const [packed, frame, roots] = await Promise.all([values.at(t), frames.at(t), histograms && histograms.at(t)]);
+  if (wanted !== t) return; // overtaken while unpacking
+  now = t;
+  const rows = {};
+  data.names.forEach((name, i) => { rows[name] = packed.slice(i * actions, (i + 1) * actions); });
+  rows.ratio = rows.regret.map((r, a) => (r * r) / rows.info_gain[a]);
+  const action = data.action[t];
+  $("time").value = t;
+  const split = data.explored[t] !== data.greedy[t] ? `; ${data.rule} would take ${data.explored[t]}, greedy ${data.greedy[t]}` : "";
+  $("now").textContent = `Step ${t} of ${steps - 1}: action ${action}, reward ${short(data.reward[t])}, return so far ${short(sums[t])}${split}`;
+  $("time").setAttribute("aria-valuetext", `step ${t}`);
+  if (data.view.kind === "numbers") numbers(frame); else paint(frame);
+  table(rows, action);
+  bars(rows, action);
+  if (histograms) returns(roots, action);
+}
+
+function pause() {
+  clearInterval(timer);
+  timer = null;
+  $("play").textContent = "▶ Play";
+  $("play").setAttribute("aria-label", "Play");
+}
+function play() {
+  if (timer) return pause();
+  if (now >= steps - 1) show(0);
+  timer = setInterval(() => (now >= steps - 1 ? pause() : show(now + 1)), 1000 / Number($("speed").value));
+  $("play").textContent = "⏸ Pause";
+  $("play").setAttribute("aria-label", "Pause");
+}
+function jump(way) {
+  const ahead = way > 0 ? differ.find((t) => t > now) : differ.filter((t) => t < now).pop();
+  if (ahead !== undefined) { pause(); show(ahead); }
+}
+const go = (t) => { pause(); show(t); };
+
+const acts = { first: () => go(0), back: () => go(now - 1), play, next: () => go(now + 1), last: () => go(steps - 1), before: () => jump(-1), after: () => jump(1) };
+for (const [id, act] of Object.entries(acts)) $(id).addEventListener("click", act);
+$("before").disabled = $("after").disabled = differ.length === 0;
+$("time").max = steps - 1;
+$("time").addEventListener("input", () => go(Number($("time").value)));
+$("speed").addEventListener("change", () => { if (timer) { pause(); play(); } });
+$("marks").addEventListener("click", (event) => {
+  const t = ((event.offsetX - 8) / ($("marks").clientWidth - 16)) * (steps - 1);
+  const near = differ.reduce((best, d) => (Math.abs(d - t) < Math.abs(best - t) ? d : best), Infinity);
+  go(Math.abs(near - t) < steps * 0.03 ? near : Math.round(t));
+});
+const keys = { " ": play, ArrowLeft: acts.back, ArrowRight: acts.next, Home: acts.first, End: acts.last, n: acts.after, p: acts.before };
+addEventListener("keydown", (event) => {
+  const native = event.target.matches("select, button") && event.key === " " || event.target.matches("select, input") && event.key !== " " && event.key.length > 1;
+  if (event.ctrlKey || event.metaKey || event.altKey || native || !keys[event.key]) return;
+  event.preventDefault();
+  keys[event.key]();
+});
+
+function sigma() {
+  const { axis, layout } = look(), number = Number($("snapshot").value);
+  const every = data.sigma.maps.flat(2).filter((x) => x !== null);
+  layout.margin = { l: 34, r: 8, t: 8, b: 34 };
+  layout.xaxis = { ...axis, title: { text: "column" }, fixedrange: true, constrain: "domain", showgrid: false, zeroline: false };
+  layout.yaxis = { ...axis, title: { text: "row" }, autorange: "reversed", scaleanchor: "x", fixedrange: true, showgrid: false, zeroline: false };
+  const map = {
+    type: "heatmap", z: data.sigma.maps[number], zmin: 0, zmax: Math.max(...every), colorscale: "Viridis",
+    colorbar: { title: { text: "σ" }, thickness: 12 }, hovertemplate: "row %{y}, column %{x}: σ %{z:.3g}<extra></extra>",
+  };
+  $("trained").textContent = data.sigma.steps[number].toLocaleString("en");
+  return Plotly.react($("sigma"), [map], layout, config);
+}
+if (data.sigma) {
+  $("sigma-card").hidden = false;
+  $("snapshot").max = data.sigma.steps.length - 1;
+  $("snapshot").addEventListener("input", sigma);
+}
+$("returns-card").hidden = !histograms;
+$("frame").hidden = data.view.kind === "numbers";
+$("numbers").hidden = !$("frame").hidden;
+
+function everything() {
+  marks();
+  if (data.sigma) sigma();
+  return show(now);
+}
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", everything);
+addEventListener("resize", everything);
+everything();

@@ -1,0 +1,142 @@
+"""Plays one episode and keeps what the page and the video show of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from idrl import api
+from idrl.envs import Env, HostEnv, make_env
+from idrl.errors import IdrlError
+from idrl.playing.mind import Mind, Thought
+from idrl.playing.views import View, view
+from idrl.runs.folder import RunFolder
+from idrl.training.seeding import seed_key
+from idrl.walking import Sight, walk
+
+_BINS = 40
+MAX_STEPS = 27_000  # the paper's cap on an episode
+
+
+class Returns(NamedTuple):
+    """The distributions of the return as histograms: `probs` `[T, A, B]` on equal bins."""
+
+    low: float
+    high: float
+    probs: np.ndarray
+
+
+class Episode(NamedTuple):
+    """T decisions. Arrays are `[T, A]` but for `action`, `greedy` and `reward`, `[T]`."""
+
+    title: str
+    seed: int
+    rule: str  # that it explores with
+    acting: str  # the rule that acted: "explore" or "evaluate"
+    lam: float  # of μ ± λσ
+    ended: bool  # by itself, not by the limit
+    action: np.ndarray
+    greedy: np.ndarray
+    explored: np.ndarray  # what the exploring rule would do: `action`, if it acted
+    reward: np.ndarray  # of each action
+    mu: np.ndarray
+    sigma: np.ndarray
+    rho2: np.ndarray
+    regret: np.ndarray
+    info_gain: np.ndarray
+    ratio: np.ndarray
+    returns: Returns | None
+    view: View
+
+    @property
+    def disagreements(self) -> np.ndarray:
+        """The steps where the exploring rule does not take the greedy action."""
+        return np.flatnonzero(self.explored != self.greedy)
+
+
+def play(
+    run_path: str | Path,
+    *,
+    seed: int | None = None,
+    weights: str = "best",
+    acting: str = "explore",
+    max_steps: int = MAX_STEPS,
+) -> Episode:
+    run = api.open_run(run_path)
+    if RunFolder.open(run.path).read_about().get("env_object"):
+        raise IdrlError(
+            f"{str(run.path)!r} was trained on an environment object, which cannot be made again "
+            "from its name."
+        )
+    policy = api.load(run, seed, weights)
+    mind = Mind(policy, acting)
+    steps = walk(_drawing(run.config.env), seed_key(policy.seed))
+    sights, rewards = [next(steps)], []
+    thoughts: list[Thought] = []
+    while not sights[-1].over and len(thoughts) < max_steps:
+        thoughts.append(mind.think(sights[-1].obs, sights[-1].allowed))
+        sights.append(steps.send(thoughts[-1].action))
+        rewards.append(sights[-1].reward)
+    steps.close()
+    ended = sights.pop().over
+    rule = run.config.explore
+    decisions = [thought.decision for thought in thoughts]
+    names = ("mu", "sigma", "rho2", "regret", "info_gain", "ratio")
+    return Episode(
+        title=f"{run.config.agent} on {run.config.env}, seed {policy.seed}, {weights} weights",
+        seed=policy.seed,
+        rule=rule.kind,
+        acting=acting,
+        lam=float(getattr(rule, "lam", 0.1)),
+        ended=ended,
+        action=np.array([thought.action for thought in thoughts]),
+        greedy=np.array([thought.greedy for thought in thoughts]),
+        explored=np.array([int(decision.action) for decision in decisions]),
+        reward=np.array(rewards, np.float32),
+        **{n: np.stack([getattr(d, n) for d in decisions]).astype(np.float32) for n in names},
+        returns=_histograms(thoughts),
+        view=_view(run.config.env, sights),
+    )
+
+
+def _drawing(name: str) -> Env | HostEnv:
+    """The environment, made to draw itself where it can."""
+    if name.startswith("gym/"):
+        drawing = name + ("&" if "?" in name else "?") + "render_mode=rgb_array"
+        try:
+            env = make_env(drawing)
+            next(walk(env, seed_key(0)))  # its drawing may need packages that are not there
+        except Exception:  # whatever a game's own drawing raises: then it is shown as numbers
+            pass
+        else:
+            return env
+    return make_env(name)
+
+
+def _view(env: str, sights: list[Sight]) -> View:
+    return view(env, [sight.obs for sight in sights], [sight.picture for sight in sights])
+
+
+def _histograms(thoughts: list[Thought]) -> Returns | None:
+    """All steps on the same bins, over the range where any of them has a thousandth of its mass."""
+    told = [thought.returns for thought in thoughts if thought.returns is not None]
+    if not told:
+        return None
+    heavy = [values[weights > 1e-3] for values, weights in told]
+    low = min(float(values.min(initial=np.inf)) for values in heavy)
+    high = max(float(values.max(initial=-np.inf)) for values in heavy)
+    if not low < high:
+        low, high = low - 0.5, low + 0.5
+    atoms, bins = told[0][0][0], _BINS
+    if np.array_equal(atoms, told[-1][0][-1]):  # fixed: each in the middle of its own bin
+        bins = int(((atoms >= low) & (atoms <= high)).sum())
+    half = (high - low) / max(bins - 1, 1) / 2
+    low, high = low - half, high + half
+    probs = np.zeros((len(told), len(told[0][0]), bins), np.float32)
+    for t, (values, weights) in enumerate(told):
+        where = ((values - low) / (high - low) * bins).astype(int).clip(0, bins - 1)
+        for a, (place, weight) in enumerate(zip(where, weights, strict=True)):
+            probs[t, a] = np.bincount(place, weight, bins)
+    return Returns(low, high, probs)

@@ -1,0 +1,74 @@
+"""`idrl report`, `idrl compare` and `idrl paper`: parse, call, print."""
+
+from __future__ import annotations
+
+from idrl.report.sheets import FORMATS
+
+
+def add_parsers(commands) -> None:
+    """Add the commands to the subparsers of the command line."""
+    c = commands.add_parser("report", help="tables, figures and a page from run folders")
+    c.add_argument("runs", nargs="+", metavar="RUN", help="run folders, or folders of them")
+    c.add_argument("-o", "--out", default="report", help="the report's folder (default: report)")
+    c.add_argument(
+        "--reference", metavar="FILE", help="published curves: agent, game, frames, eval_return"
+    )
+    c.add_argument(
+        "--bands", choices=("range", "interval"), default="range",
+        help="around curves: lowest to highest seed (default), or 95%% intervals",
+    )  # fmt: skip
+    c.set_defaults(call=_report)
+
+    c = commands.add_parser("compare", help="which of two runs is better, with what probability")
+    c.add_argument("one", metavar="RUN_A", help="a run folder, or a folder of one agent's runs")
+    c.add_argument("other", metavar="RUN_B")
+    c.set_defaults(call=_compare)
+
+    c = commands.add_parser("paper", help="the paper's Table 1, recomputed from its scores")
+    c.add_argument("--games", action="store_true", help="the scores of each game instead")
+    c.add_argument("--format", choices=FORMATS, default="table", help="default: table")
+    c.set_defaults(call=_paper)
+
+
+def _report(options, console) -> int:
+    from idrl.report.tables import summary
+    from idrl.report.writing import make_report
+
+    report = make_report(options.runs, options.out, reference=options.reference, band=options.bands)
+    for part in report.parts:
+        console.print(summary(part.section).rich())
+    for remark in report.remarks:
+        console.print(remark, markup=False)
+    _say_left_out(report.left_out, console)
+    console.print(f"The report is in {options.out}: index.html, report.md, tables and figures.")
+    return 0
+
+
+def _compare(options, console) -> int:
+    from idrl.report.comparing import compare
+
+    found = compare(options.one, options.other)
+    console.print(found.sheet.rich())
+    _say_left_out(found.left_out, console)
+    console.print(found.verdict, markup=False)
+    return 0
+
+
+def _say_left_out(left_out, console) -> None:
+    for path, why in left_out:
+        console.print(f"Left out: {path}: {why}", markup=False)
+
+
+def _paper(options, console) -> int:
+    from idrl.report import paper
+
+    sheet = paper.per_game() if options.games else paper.table1()
+    show(sheet, options.format, console)
+    return 0
+
+
+def show(sheet, form: str, console) -> None:
+    if form == "table":
+        console.print(sheet.rich())
+    else:  # as it is: no wrapping, no colours
+        console.out(getattr(sheet, form)(), end="", highlight=False)

@@ -1,0 +1,107 @@
+"""Two runs, or two folders of runs, against each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from idrl.errors import IdrlError
+from idrl.report.grouping import Protocol, sections
+from idrl.report.reading import LeftOut, read_runs
+from idrl.report.sheets import Column, Sheet
+from idrl.report.statistics import Estimate, chance_better, plus_minus
+
+
+class Comparison(NamedTuple):
+    sheet: Sheet
+    chance: Estimate  # that the first is better
+    verdict: str
+    left_out: list[LeftOut]
+
+
+class _Side(NamedTuple):
+    name: str
+    scores: dict[tuple[str, Protocol], np.ndarray]
+    left_out: list[LeftOut]
+
+
+def compare(one: str | Path, other: str | Path) -> Comparison:
+    """By the best-agent score of each seed, task by task."""
+    a, b = _side(one), _side(other)
+    tasks = [key for key in a.scores if key in b.scores]
+    if not tasks:
+        raise IdrlError(_nothing_shared(a, b))
+    names = (a.name, b.name) if a.name != b.name else (str(one), str(other))
+    columns = [Column("task"), Column(names[0], 0), Column(names[1], 0), Column("seeds")]
+    columns += [Column(name, 2) for name in ("P(first better)", "from", "to")]
+    rows: list[list] = []
+    for key in tasks:
+        x, y = a.scores[key], b.scores[key]
+        counts = f"{len(x)} and {len(y)}"
+        rows.append([key[0], plus_minus(x), plus_minus(y), counts, *chance_better([x], [y])])
+    ours, theirs = ([side.scores[key] for key in tasks] for side in (a, b))
+    chance = chance_better(ours, theirs)
+    notes = [
+        "The highest evaluation of each seed, mean ± half of Student's 95% interval over seeds. "
+        "P: that a seed of the first scores above one of the second (a tie counts half), with its "
+        "95% bootstrap interval."
+    ]
+    alone = [key[0] for side in (a, b) for key in side.scores if key not in tasks]
+    if alone:
+        notes.append(
+            f"Not compared, since only one side has them: {', '.join(sorted(set(alone)))}."
+        )
+    sheet = Sheet("comparison", f"{names[0]} against {names[1]}", columns, rows, notes)
+    return Comparison(sheet, chance, _verdict(names, chance, len(tasks)), a.left_out + b.left_out)
+
+
+def _side(path: str | Path) -> _Side:
+    records, left_out = read_runs([path])
+    found, repeated = sections(records)
+    scores, labels = {}, set()
+    for section in found:
+        for task, groups in section.tasks.items():
+            if len(groups) > 1:
+                raise IdrlError(
+                    f"{str(path)!r} holds several agents or settings on {task} "
+                    f"({', '.join(groups)}); name one of them, or see `idrl report`."
+                )
+            for label, group in groups.items():
+                scores[task, section.protocol] = group.scores()
+                labels.add(label)
+    name = labels.pop() if len(labels) == 1 else str(path)
+    return _Side(name, scores, left_out + repeated)
+
+
+def _nothing_shared(a: _Side, b: _Side) -> str:
+    ours, theirs = (dict(side.scores.keys()) for side in (a, b))
+    shared = [task for task in ours if task in theirs]
+    if shared:
+        task = shared[0]
+        return (
+            f"both are of {task}, but by different protocols ({ours[task]}; {theirs[task]}); only "
+            "scores of the same protocol can be compared."
+        )
+    return (
+        f"the runs share no task ({', '.join(ours)} against {', '.join(theirs)}); only scores on "
+        "the same task can be compared."
+    )
+
+
+def _verdict(names: tuple[str, str], chance: Estimate, tasks: int) -> str:
+    first, second = names
+    over = "" if tasks == 1 else f" over {tasks} tasks"
+    if np.isnan(chance.low):
+        return (
+            f"P({first} better than {second}) = {chance.value:.2f}{over}; with one seed a side "
+            "there is no interval, and it says little."
+        )
+    if chance.high < 0.5:  # say it of the one that is better
+        chance = Estimate(1 - chance.value, 1 - chance.high, 1 - chance.low)
+        first, second = second, first
+    said = f"{chance.value:.2f} (95% interval {chance.low:.2f} to {chance.high:.2f}){over}"
+    if chance.low > 0.5:
+        return f"{first} is better than {second} with probability {said}."
+    return f"These seeds do not say which is better: {first} is, with probability {said}."

@@ -1,0 +1,157 @@
+"""Runs sorted into what may stand in one table: one family of tasks, one protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from idrl.report.paper import FRAMES_PER_STEP, game_of
+from idrl.report.reading import LeftOut, Record, Seed
+from idrl.report.style import Look, look
+
+_MORE = 1_000  # points of a curve beyond which it is thinned
+_OWN = {("", name) for name in ("agent", "env", "seed", "seeds")} | {
+    ("training", "log_every_steps")
+}
+
+
+class Protocol(NamedTuple):
+    """What must agree for maxima over evaluations to be compared."""
+
+    steps: int
+    every: int
+    window: int
+
+    def __str__(self) -> str:
+        return f"{self.steps:,} steps, evaluated every {self.every:,} for {self.window:,}"
+
+
+class Curve(NamedTuple):
+    """Evaluations over seeds on a common grid: `returns` is `[seeds, steps]`."""
+
+    steps: np.ndarray
+    returns: np.ndarray
+
+
+@dataclass
+class Group:
+    """The seeds of one agent with one setting on one task."""
+
+    label: str
+    agent: str
+    look: Look
+    seeds: list[Seed] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
+
+    def scores(self) -> np.ndarray:
+        return np.array([seed.best for seed in self.seeds])
+
+    def curve(self) -> Curve:
+        """On the steps that all seeds were evaluated at."""
+        steps = self.seeds[0].steps
+        for seed in self.seeds[1:]:
+            steps = np.intersect1d(steps, seed.steps)
+        if len(steps) > _MORE:
+            steps = steps[np.unique(np.linspace(0, len(steps) - 1, _MORE).astype(int))]
+        returns = [seed.returns[np.searchsorted(seed.steps, steps)] for seed in self.seeds]
+        return Curve(steps, np.stack(returns))
+
+
+@dataclass
+class Section:
+    """What stands in one table: tasks of one family under one protocol."""
+
+    family: str
+    protocol: Protocol
+    tasks: dict[str, dict[str, Group]] = field(default_factory=dict)  # by task, then label
+
+    @property
+    def title(self) -> str:
+        return f"{self.family}: {self.protocol}"
+
+    @property
+    def atari(self) -> bool:
+        return all(game_of(task) for task in self.tasks)
+
+    @property
+    def frames_per_step(self) -> int:
+        return FRAMES_PER_STEP if self.atari else 1
+
+    @property
+    def unit(self) -> str:
+        return "frames" if self.atari else "steps of each seed"
+
+    def labels(self) -> dict[str, Group]:
+        """Each label once, with one of its groups to take the look from."""
+        return {label: group for groups in self.tasks.values() for label, group in groups.items()}
+
+    def common(self) -> list[str]:
+        """Tasks that every agent has played: what may be averaged over."""
+        return [task for task, groups in self.tasks.items() if len(groups) == len(self.labels())]
+
+
+def sections(records: Sequence[Record]) -> tuple[list[Section], list[LeftOut]]:
+    """Sorted by family and protocol, and the runs that repeat seeds of others."""
+    left_out: list[LeftOut] = []
+    found: dict[tuple, Section] = {}
+    by_task: dict[tuple, list[Record]] = {}
+    for record in sorted(records, key=lambda r: (r.env, r.agent, str(r.path))):
+        family = record.env.partition("?")[0].partition("/")[0]
+        if game_of(record.env):
+            family = "atari"
+        by_task.setdefault((family, _protocol(record.config), record.env), []).append(record)
+    for (family, protocol, env), mine in sorted(by_task.items()):
+        section = found.setdefault((family, protocol), Section(family, protocol))
+        section.tasks[env] = _groups(mine, left_out)
+    return list(found.values()), left_out
+
+
+def _protocol(config: dict[str, Any]) -> Protocol:
+    evaluation = config["evaluation"]
+    return Protocol(
+        int(config["training"]["steps"]), int(evaluation["every_steps"]), int(evaluation["steps"])
+    )
+
+
+def _groups(records: list[Record], left_out: list[LeftOut]) -> dict[str, Group]:
+    """Runs of one task by agent; where an agent has several settings, by those that differ."""
+    groups: dict[str, Group] = {}
+    for agent in sorted({record.agent for record in records}):
+        mine = [record for record in records if record.agent == agent]
+        flat = [_flat(record.config) for record in mine]
+        names = sorted(set().union(*flat))
+        differ = [name for name in names if len({str(one.get(name)) for one in flat}) > 1]
+        variants: list[str] = []
+        for record, settings in zip(mine, flat, strict=True):
+            said = ", ".join(f"{name}={settings.get(name, 'unset')}" for name in differ)
+            if said not in variants:
+                variants.append(said)
+            label = f"{agent} ({said})" if said else agent
+            drawn = look(agent, variants.index(said))
+            _join(groups.setdefault(label, Group(label, agent, drawn)), record, left_out)
+    return groups
+
+
+def _join(group: Group, record: Record, left_out: list[LeftOut]) -> None:
+    here = {seed.seed: seed.run for seed in group.seeds}
+    again = [seed.seed for seed in record.seeds if seed.seed in here]
+    if again:
+        why = f"it repeats seed {again[0]} of {here[again[0]].name}, which counts once."
+        left_out.append(LeftOut(record.path, why))
+        return
+    group.seeds += record.seeds
+    group.records.append(record)
+
+
+def _flat(config: dict[str, Any], where: str = "") -> dict[str, Any]:
+    """Settings by dotted name, without those that decide nothing of what is compared."""
+    flat: dict[str, Any] = {}
+    for key, value in config.items():
+        if (where, key) in _OWN:
+            continue
+        name = f"{where}.{key}" if where else key
+        flat |= _flat(value, name) if isinstance(value, dict) else {name: value}
+    return flat

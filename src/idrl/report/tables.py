@@ -1,0 +1,200 @@
+"""The tables of a section: scores of each task, aggregates, who is better than whom."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from idrl.report import paper
+from idrl.report.grouping import Group, Section
+from idrl.report.paper import game_of, games
+from idrl.report.sheets import Column, Sheet
+from idrl.report.statistics import (
+    Estimate,
+    chance_better,
+    estimate,
+    interval,
+    iqm,
+    optimality_gap,
+    plus_minus,
+)
+
+PROTOCOL = (
+    "Best-agent protocol: the highest evaluation of each seed, then the mean over seeds; ± is half "
+    "of Student's 95% interval over seeds."
+)
+ONE = "One seed says nothing about the spread between seeds: no interval is given."
+
+
+def normalised(section: Section, task: str, scores: np.ndarray) -> np.ndarray:
+    """Scores as fractions: of a human's where the paper has them, else of the range seen here."""
+    game = game_of(task)
+    if game:
+        return games()[game].normalised(scores) / 100
+    seen = np.concatenate([s.returns for g in section.tasks[task].values() for s in g.seeds])
+    low, high = np.nanmin(seen), np.nanmax(seen)
+    return (scores - low) / (high - low) if high > low else np.zeros_like(scores)
+
+
+def scale(section: Section) -> str:
+    if section.atari:
+        return "human-normalised: 0 is random play, 1 a human's (Video Pinball's random score: 0)"
+    return "scaled by task: 0 is the lowest evaluation of any run here, 1 the highest"
+
+
+def matrices(section: Section) -> dict[str, list[np.ndarray]]:
+    """By label, the normalised scores of each common task."""
+    return {
+        label: [normalised(section, t, section.tasks[t][label].scores()) for t in section.common()]
+        for label in section.labels()
+    }
+
+
+def scores(section: Section) -> Sheet:
+    """One row for each task and agent."""
+    columns = [
+        Column("task"), Column("agent"), Column("seeds", 0), Column("score", 3), Column("±", 3),
+        Column("lowest seed", 3), Column("highest seed", 3), Column("last evaluation", 3),
+    ]  # fmt: skip
+    atari = section.atari
+    if atari:
+        columns += [Column(name, 1) for name in ("human-normalised %", "paper", "paper %")]
+    rows, single = [], False
+    for task, groups in section.tasks.items():
+        for label, group in groups.items():
+            best = group.scores()
+            single |= len(best) == 1
+            last = float(np.nanmean([seed.returns[-1] for seed in group.seeds]))
+            row = [
+                task,
+                label,
+                len(best),
+                best.mean(),
+                interval(best),
+                best.min(),
+                best.max(),
+                last,
+            ]
+            rows.append([*row, *(_beside_paper(task, group) if atari else ())])
+    notes = [PROTOCOL, *([ONE] if single else [])]
+    return Sheet("scores", f"Scores, {section.title}", columns, rows, notes)
+
+
+def _beside_paper(task: str, group: Group) -> list[float | None]:
+    game = games()[game_of(task) or ""]
+    theirs = game.scores.get(group.agent)
+    percent = game.normalised(group.scores().mean())
+    return [percent, theirs, None if theirs is None else game.normalised(theirs)]
+
+
+def game_table(section: Section, *, percent: bool) -> Sheet:
+    """The paper's layout: a row a game, ours beside its columns; then median and means."""
+    labels = section.labels()
+    known = [agent for agent in paper.agents() if agent in {g.agent for g in labels.values()}]
+    known = known or ["c51-ids"]
+    columns = [Column("game"), Column("seeds")]
+    columns += [Column(label, 1) for label in labels]
+    columns += [Column(f"paper {agent}", 1) for agent in known]
+    rows, by_reading = [], {}
+    for printed in (True, False):
+        facts = games(printed=printed)
+        lines = []
+        for task, groups in section.tasks.items():
+            game = facts[game_of(task) or ""]
+            values = [groups[x].scores().mean() if x in groups else None for x in labels]
+            values += [game.scores[agent] for agent in known]
+            if percent:
+                values = [None if v is None else game.normalised(v) for v in values]
+            lines.append([game.title, _seeds(groups.values()), *values])
+        by_reading[printed] = np.array([line[2:] for line in lines], float)
+        if printed:
+            rows = lines
+    notes = [PROTOCOL]
+    if percent:
+        rows += [["median", "", *np.median(by_reading[True], axis=0)]]
+        rows += [["mean, Video Pinball − 0", "", *by_reading[True].mean(0)]]
+        rows += [["mean, Video Pinball − 16,256.9", "", *by_reading[False].mean(0)]]
+        notes.append(
+            "Median and means over the games listed here, the paper's columns over the same ones; "
+            "– where an agent has not played them all. The paper's printed means follow from a "
+            "random score of 0 on Video Pinball."
+        )
+    name, what = (
+        ("games-normalised", "Human-normalised percent") if percent else ("games", "Scores")
+    )
+    return Sheet(name, f"{what} of each game, {section.title}", columns, rows, notes)
+
+
+def _seeds(groups) -> str:
+    counts = sorted({len(group.seeds) for group in groups})
+    return str(counts[0]) if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
+
+
+def aggregates(section: Section) -> Sheet:
+    """IQM and optimality gap over the tasks that all agents have played."""
+    columns = [Column("agent"), Column("seeds"), Column("tasks", 0)]
+    columns += [Column(name, 3) for name in ("median", "mean")]
+    for name in ("IQM", "gap"):
+        columns += [Column(name, 3), Column(f"{name} from", 3), Column(f"{name} to", 3)]
+    rows = []
+    for label, tasks in matrices(section).items():
+        if not tasks:
+            continue
+        means = np.array([task.mean() for task in tasks])
+        groups = [section.tasks[task][label] for task in section.common()]
+        found: list[Estimate] = [estimate(tasks, iqm), estimate(tasks, optimality_gap)]
+        cells = [value for one in found for value in one]
+        row = [label, _seeds(groups), len(tasks), float(np.median(means)), float(means.mean())]
+        rows.append(row + cells)
+    notes = [
+        f"Scores {scale(section)}. From … to: 95% stratified bootstrap intervals over seeds "
+        "(Agarwal et al. 2021). Gap: the optimality gap, how far scores fall short of 1."
+    ]
+    if section.common() != list(section.tasks):
+        left = [task for task in section.tasks if task not in section.common()]
+        notes.append(f"Left out, since not every agent has played them: {', '.join(left)}.")
+    return Sheet("aggregates", f"Aggregates, {section.title}", columns, rows, notes)
+
+
+def improvement(section: Section) -> Sheet:
+    """The probability that the first of a pair is better, over the tasks of both."""
+    columns = [Column("agent"), Column("better than"), Column("tasks", 0)]
+    columns += [Column(name, 3) for name in ("probability", "from", "to")]
+    rows: list[list] = []
+    tasks = section.tasks.values()
+    for one, other in itertools.combinations(section.labels(), 2):
+        both = [groups for groups in tasks if one in groups and other in groups]
+        if both:
+            found = chance_better(
+                [g[one].scores() for g in both], [g[other].scores() for g in both]
+            )
+            rows.append([one, other, len(both), *found])
+    note = "That a seed of the first scores above one of the second; a tie counts half."
+    return Sheet(
+        "improvement", f"Probability of improvement, {section.title}", columns, rows, [note]
+    )
+
+
+def summary(section: Section) -> Sheet:
+    """What fits a terminal."""
+    columns = [Column("task"), Column("agent"), Column("seeds", 0), Column("score ± 95%", 0)]
+    columns.append(Column("IQM (95% bootstrap)", 0))
+    rows: list[list] = []
+    for task, groups in section.tasks.items():
+        for label, group in groups.items():
+            best = group.scores()
+            rows.append([task, label, len(best), plus_minus(best), str(estimate([best]))])
+    note = "score: the highest evaluation of each seed, then the mean over seeds."
+    single = any(row[2] == 1 for row in rows)
+    return Sheet("summary", section.title, columns, rows, [note, *([ONE] if single else [])])
+
+
+def sheets(section: Section) -> list[Sheet]:
+    made = [scores(section)]
+    if section.atari:
+        made += [game_table(section, percent=True), game_table(section, percent=False)]
+    made.append(aggregates(section))
+    if len(section.labels()) > 1:
+        made.append(improvement(section))
+    return [sheet for sheet in made if sheet.rows]

@@ -1,0 +1,141 @@
+"""A whole report: tables, figures and the page, in one folder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from idrl.errors import IdrlError
+from idrl.report.figures import Reference, write_figures
+from idrl.report.grouping import Section, sections
+from idrl.report.reading import LeftOut, read_runs
+from idrl.report.reference import for_task, read_reference
+from idrl.report.sheets import Sheet
+from idrl.report.tables import sheets
+
+MARK = "report.json"  # tells a folder that an earlier report made, and may be written over
+
+
+class Part(NamedTuple):
+    """A section as it was written."""
+
+    section: Section
+    folder: str
+    sheets: list[Sheet]
+    figures: list[tuple[str, str]]
+    configs: list[tuple[str, str, str]]  # label, run, where its config is
+
+
+class Report(NamedTuple):
+    parts: list[Part]
+    left_out: list[LeftOut]
+    remarks: list[str]  # what a reader must know about what was kept apart or is missing
+
+
+def make_report(
+    runs: Sequence[str | Path],
+    out: str | Path,
+    *,
+    reference: str | Path | None = None,
+    band: str = "range",
+) -> Report:
+    """Write `out`/index.html, report.md, and a folder of tables and figures for each section."""
+    from idrl.report.page import write_page  # it needs Plotly
+
+    out = Path(out)
+    _check_target(out)
+    published = read_reference(reference) if reference else {}
+    records, left_out = read_runs(runs)
+    found, repeated = sections(records)
+    left_out += repeated
+    remarks = _remarks(found, published, bool(reference))
+    out.mkdir(parents=True, exist_ok=True)
+    (out / MARK).write_text("{}\n")
+    parts = []
+    for section, name in zip(found, _names(found), strict=True):
+        folder = out / name
+        shutil.rmtree(folder, ignore_errors=True)
+        (folder / "configs").mkdir(parents=True)
+        made = sheets(section)
+        for sheet in made:
+            sheet.write(folder)
+        figures = write_figures(section, folder, band=band, reference=published)
+        parts.append(Part(section, name, made, figures, _configs(section, folder, name)))
+    report = Report(parts, left_out, remarks)
+    (out / "report.md").write_text(markdown(report), encoding="utf-8")
+    write_page(report, out / "index.html", band=band, reference=published)
+    about = {"sections": [part.folder for part in parts], "runs": len(records)}
+    (out / MARK).write_text(json.dumps(about, indent=1) + "\n")
+    return report
+
+
+def markdown(report: Report) -> str:
+    lines = ["# Report", *report.remarks]
+    for part in report.parts:
+        lines.append(f"## {part.section.title}")
+        lines += [sheet.markdown().rstrip() for sheet in part.sheets]
+        lines += [
+            f"![{about}]({part.folder}/{name}.png)\n\n{about}" for name, about in part.figures
+        ]
+        runs = [f"- {label}: [{run}]({where})" for label, run, where in part.configs]
+        lines += ["### Settings of the runs", "\n".join(runs)]
+    if report.left_out:
+        lines += ["## Left out", "\n".join(f"- `{p}`: {why}" for p, why in report.left_out)]
+    return "\n\n".join(lines) + "\n"
+
+
+def _check_target(out: Path) -> None:
+    if out.exists() and not out.is_dir():
+        raise IdrlError(f"-o {str(out)!r} is a file; a report is a folder.")
+    if out.is_dir() and any(out.iterdir()) and not (out / MARK).is_file():
+        raise IdrlError(
+            f"-o {str(out)!r} holds other files than a report's; choose a new or an empty folder."
+        )
+
+
+def _names(found: list[Section]) -> list[str]:
+    """A folder for each section: its family, numbered where several share it."""
+    names: list[str] = []
+    families = [section.family for section in found]
+    for section in found:
+        plain = "".join(c if c.isalnum() or c in "-_" else "-" for c in section.family)
+        number = 1 + sum(n.rpartition("-")[0] == plain for n in names)
+        names.append(plain if families.count(section.family) == 1 else f"{plain}-{number}")
+    return names
+
+
+def _configs(section: Section, folder: Path, name: str) -> list[tuple[str, str, str]]:
+    """Copies of the runs' settings, so that the report is whole wherever it is moved to."""
+    copied: list[tuple[str, str, str]] = []
+    for groups in section.tasks.values():
+        for label, group in groups.items():
+            for record in group.records:
+                number = len(copied) + 1
+                file = f"{number:03d}-{record.path.resolve().name}.toml"
+                shutil.copyfile(record.path / "config.toml", folder / "configs" / file)
+                copied.append((label, str(record.path), f"{name}/configs/{file}"))
+    return copied
+
+
+def _remarks(found: list[Section], published: Reference, asked: bool) -> list[str]:
+    remarks = []
+    if len(found) > 1:
+        remarks.append(
+            f"The runs are of {len(found)} kinds of task or protocol, which cannot share a table: "
+            + "; ".join(section.title for section in found) + "."
+        )  # fmt: skip
+    groups = [g for section in found for tasks in section.tasks.values() for g in tasks.values()]
+    if any(len(group.seeds) == 1 for group in groups):
+        names = sorted({group.label for group in groups if len(group.seeds) == 1})
+        remarks.append(f"One seed only: {', '.join(names)}. Nothing is known of their spread.")
+    if not any(record.distributions for group in groups for record in group.records):
+        remarks.append(
+            "No run recorded distributions of ρ², σ², regret, information gain and ratio "
+            "(distributions.csv): their figures are missing."
+        )
+    if asked and not any(for_task(published, task) for s in found for task in s.tasks):
+        remarks.append("The reference file has none of these tasks.")
+    return remarks

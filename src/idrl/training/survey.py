@@ -1,0 +1,38 @@
+"""How unsure an agent is of every state, where there are few enough to ask about them all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from idrl import ids
+from idrl.agents import Agent
+from idrl.training.learner import quick
+from idrl.training.program import TrainState
+
+
+class Survey:
+    """σ over the states that an environment lists, averaged over the actions. It lists them by
+    `mapped_states()`: observations `[N, ...]`, or None. Without it, or an ensemble, nothing is
+    asked."""
+
+    def __init__(self, agent: Agent, env: Any):
+        listed = getattr(env, "mapped_states", None)
+        self.states = listed() if listed is not None and agent.k > 1 else None
+
+        def one(params, prior, states):
+            _, sigma2 = ids.moments(agent.beliefs(params, prior, states).q_heads)
+            return (sigma2**0.5).mean(-1)
+
+        self._ask = jax.jit(jax.vmap(one, (0, 0, None)), compiler_options=quick())
+
+    def due(self, number: int) -> bool:
+        """At which evaluations: all of the first 32, then 16 in every doubling, so that a long run
+        does not fill the disk with maps."""
+        return self.states is not None and number % max(1, 1 << number.bit_length() >> 5) == 0
+
+    def sigma(self, state: TrainState) -> np.ndarray:
+        """`[S, N]`."""
+        return np.asarray(self._ask(state.agent.params, state.agent.prior, self.states))

@@ -1,0 +1,69 @@
+"""One episode, step by step, in an environment of either kind."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Generator
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from idrl.envs import Env, HostEnv
+from idrl.training.seeding import env_seeds, stream, task_of
+
+
+class Sight(NamedTuple):
+    """What is seen after a step, or at the start."""
+
+    obs: Any
+    allowed: np.ndarray | None = None  # [A] actions that may follow; None: all
+    reward: float = 0.0  # of the step that led here
+    over: bool = False  # the episode ended here
+    picture: np.ndarray | None = None  # [H, W, 3], where the environment draws itself
+
+
+def walk(env: Env | HostEnv, key: jax.Array) -> Generator[Sight, Any, None]:
+    """The episode that the seed with this key is shown in; takes actions, ends after the last."""
+    return _hosted(env, key) if isinstance(env, HostEnv) else _on_device(env, key)
+
+
+def _on_device(env: Env, key: jax.Array) -> Generator[Sight, Any, None]:
+    task = task_of(env, key)
+    state, obs = env.reset(task, stream(key, "score"))
+    advance = jax.jit(env.step)
+    sight = Sight(obs)
+    for t in itertools.count(1):
+        action = yield sight
+        state, step = advance(task, state, action, stream(key, "score", t))
+        over = bool(step.terminated) or bool(step.truncated)
+        sight = Sight(step.obs, reward=float(step.reward), over=over)
+        if over:
+            yield sight
+            return
+
+
+def _hosted(env: HostEnv, key: jax.Array) -> Generator[Sight, Any, None]:
+    vector = env.make(1)
+    try:
+        seed = env_seeds(jax.random.key_data(key)[None], "score", 0, 1)[0]
+        shown = vector.step(np.array([-1]), seed)
+        while True:
+            over = bool(shown.terminated[0] or shown.truncated[0])
+            allowed = None if shown.allowed is None else shown.allowed[0]
+            reward = float(shown.reward[0])
+            action = yield Sight(shown.obs[0], allowed, reward, over, _picture(vector))
+            if over:
+                return
+            shown = vector.step(np.array([action]), np.array([-1]))
+    finally:
+        vector.close()
+
+
+def _picture(vector: Any) -> np.ndarray | None:
+    """What the environment draws, if it was made to (`render_mode="rgb_array"`)."""
+    one = getattr(vector, "envs", [None])[0]
+    if getattr(one, "render_mode", None) != "rgb_array":
+        return None
+    drawn = np.asarray(one.render())
+    return drawn if drawn.ndim == 3 and drawn.shape[-1] == 3 else None

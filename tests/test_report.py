@@ -1,0 +1,267 @@
+"""`idrl report` and `idrl compare`: what they say of runs, and of runs that cannot be reported."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from run_folders import made_up_run, write_csv
+
+from idrl.cli import main
+from idrl.report.comparing import compare
+from idrl.report.grouping import sections
+from idrl.report.reading import read_runs
+from idrl.report.statistics import estimate
+from idrl.report.style import _FIXED, look
+from idrl.report.writing import make_report
+
+
+def rows(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def atari(tmp_path_factory):
+    """Two agents on three games, one of them with one seed, and a report of them."""
+    root = tmp_path_factory.mktemp("atari")
+    for game, level in (("pong", 15.0), ("breakout", 300.0), ("video_pinball", 500_000.0)):
+        made_up_run(root / "runs" / f"a-{game}", "c51-ids", f"atari/{game}", level=level,
+                    distributions=game == "pong")  # fmt: skip
+        made_up_run(root / "runs" / f"b-{game}", "dqn", f"atari/{game}", level=level / 2, seeds=1)
+    write_csv(root / "published.csv", [
+        {"agent": "c51", "game": "pong", "frames": f, "eval_return": f / 300} for f in (400, 4000)
+    ])  # fmt: skip
+    report = make_report([root / "runs"], root / "report", reference=root / "published.csv")
+    return root, report
+
+
+def test_scores_are_best_evaluations_beside_the_papers(atari):
+    root, report = atari
+    assert len(report.parts) == 1
+    found = {(r["task"], r["agent"]): r for r in rows(root / "report/atari/scores.csv")}
+    row = found["atari/pong", "c51-ids"]
+    evaluations = rows(root / "runs/a-pong/evaluations.csv")
+    best = [
+        max(float(r["return_mean"]) for r in evaluations if r["seed"] == s) for s in ("0", "1", "2")
+    ]
+    assert row["seeds"] == "3"
+    assert float(row["score"]) == pytest.approx(np.mean(best))
+    assert float(row["paper"]) == 21.0
+    # random −20.7, human 14.6
+    assert float(row["human-normalised %"]) == pytest.approx(100 * (np.mean(best) + 20.7) / 35.3)
+    assert found["atari/pong", "dqn"]["±"] == ""  # one seed has no interval
+    assert any("One seed" in remark for remark in report.remarks)
+
+
+def test_normalised_table_has_both_readings_and_the_papers_columns(atari):
+    root, _ = atari
+    table = {r["game"]: r for r in rows(root / "report/atari/games-normalised.csv")}
+    assert list(table)[-3:] == [
+        "median", "mean, Video Pinball − 0", "mean, Video Pinball − 16,256.9",
+    ]  # fmt: skip
+    assert set(table["Pong"]) == {
+        "game", "seeds", "c51-ids", "dqn", "paper dqn", "paper c51-ids",
+    }  # fmt: skip
+    zero, appendix = (float(table[name]["c51-ids"]) for name in list(table)[-2:])
+    assert appendix > 5 * zero
+    values = [float(table[name]["c51-ids"]) for name in ("Pong", "Breakout", "Video Pinball")]
+    assert float(table["median"]["c51-ids"]) == pytest.approx(np.median(values))
+    assert zero == pytest.approx(np.mean(values))
+
+
+def test_aggregates_are_iqm_and_gap_of_normalised_scores(atari):
+    root, _ = atari
+    table = {r["agent"]: r for r in rows(root / "report/atari/aggregates.csv")}
+    games = rows(root / "report/atari/scores.csv")
+    assert table["c51-ids"]["tasks"] == "3"
+    single = [float(r["human-normalised %"]) / 100 for r in games if r["agent"] == "dqn"]
+    expected = estimate([np.array([x]) for x in single])
+    assert float(table["dqn"]["IQM"]) == pytest.approx(expected.value)
+    assert table["dqn"]["IQM from"] == ""
+    assert float(table["c51-ids"]["IQM from"]) < float(table["c51-ids"]["IQM to"])
+    (pair,) = rows(root / "report/atari/improvement.csv")
+    assert (pair["agent"], pair["better than"], float(pair["probability"])) == ("c51-ids", "dqn", 1)
+
+
+def test_a_report_is_whole_and_is_written_over_only_by_another(atari, capsys):
+    root, _ = atari
+    folder = root / "report"
+    names = {path.name for path in (folder / "atari").iterdir()}
+    for stem in ("curves", "efficiency", "profiles", "intervals", "distributions-atari-pong"):
+        assert {f"{stem}.png", f"{stem}.svg"} <= names
+    assert {"scores.md", "scores.csv", "scores.tex"} <= names
+    text = (folder / "report.md").read_text()
+    for target in ("atari/curves.png", "atari/configs/001-a-breakout.toml"):
+        assert target in text
+        assert (folder / target).is_file()
+    page = (folder / "index.html").read_text()
+    assert "src=" not in page.split("<script>")[0]  # nothing is fetched
+    assert "published" in page
+    assert main(["report", str(root / "runs"), "-o", str(folder)]) == 0
+    (root / "mine").mkdir()
+    (root / "mine/index.html").write_text("mine")
+    assert main(["report", str(root / "runs"), "-o", str(root / "mine")]) == 2
+    assert (root / "mine/index.html").read_text() == "mine"
+    assert "holds other files" in capsys.readouterr().err
+
+
+def test_tasks_and_protocols_are_kept_apart(tmp_path, capsys):
+    made_up_run(tmp_path / "runs/a", env="deep_sea/10")
+    made_up_run(tmp_path / "runs/b", env="deep_sea/10", every=200)
+    made_up_run(tmp_path / "runs/c", env="cartpole")
+    assert main(["report", str(tmp_path / "runs"), "-o", str(tmp_path / "out")]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "of 3 kinds of task or protocol, which cannot share a table" in out
+    assert "(distributions.csv): their figures are missing" in out
+    assert {p.name for p in (tmp_path / "out").iterdir() if p.is_dir()} == {
+        "cartpole", "deep_sea-1", "deep_sea-2",
+    }  # fmt: skip
+
+
+def test_settings_of_one_agent_are_told_apart_and_seeds_pooled(tmp_path):
+    made_up_run(tmp_path / "a")
+    made_up_run(tmp_path / "more", seed=3, seeds=2)
+    made_up_run(tmp_path / "other", lam=0.5)
+    made_up_run(tmp_path / "same again")
+    records, _ = read_runs([tmp_path])
+    (section,), repeated = sections(records)
+    groups = section.tasks["deep_sea/10"]
+    assert {label: len(group.seeds) for label, group in groups.items()} == {
+        "dqn (explore.lam=0.1)": 5, "dqn (explore.lam=0.5)": 3,
+    }  # fmt: skip
+    assert len({group.look.dash for group in groups.values()}) == 2
+    assert len({group.look.colour for group in groups.values()}) == 1
+    assert repeated[0].path.name == "same again"
+
+
+def damage_csv(run):
+    with open(run / "evaluations.csv", "a") as file:
+        file.write("0,10")
+
+
+def damage_config(run):
+    (run / "config.toml").write_text("agent = ")
+
+
+def damage_number(run):
+    text = (run / "evaluations.csv").read_text()
+    (run / "evaluations.csv").write_text(text.replace("200", "2x0"))
+
+
+def damage_columns(run):
+    write_csv(run / "evaluations.csv", [{"seed": 0, "steps": 1000}])
+
+
+def no_evaluations(run):
+    (run / "evaluations.csv").unlink()
+
+
+def other_format(run):
+    (run / "run.json").write_text(json.dumps({"format": 99}))
+
+
+@pytest.mark.parametrize(
+    ("harm", "sentence"),
+    [
+        (damage_csv, "its evaluations.csv is damaged"),
+        (damage_config, "cannot be read"),
+        (damage_number, "its evaluations.csv is damaged"),
+        (damage_columns, "it has no column 'return_mean'"),
+        (no_evaluations, "it has no evaluations yet"),
+        (other_format, "run format 99"),
+    ],
+)
+def test_a_damaged_run_is_left_out_and_named(harm, sentence, tmp_path, capsys):
+    made_up_run(tmp_path / "good")
+    harm(made_up_run(tmp_path / "bad", "c51-ids"))
+    records, left_out = read_runs([tmp_path / "good", tmp_path / "bad"])
+    assert [record.path.name for record in records] == ["good"]
+    assert left_out[0].path.name == "bad"
+    assert sentence in left_out[0].why
+    assert main(["report", str(tmp_path / "bad"), "-o", str(tmp_path / "none")]) == 2
+    assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
+
+
+def test_what_was_left_out_is_said_everywhere(tmp_path, capsys):
+    made_up_run(tmp_path / "runs/good")
+    no_evaluations(made_up_run(tmp_path / "runs/bad", "c51-ids"))
+    assert main(["report", str(tmp_path / "runs"), "-o", str(tmp_path / "out")]) == 0
+    said = "it has no evaluations yet"
+    for text in (capsys.readouterr().out, (tmp_path / "out/report.md").read_text()):
+        assert "Left out" in text
+        assert said in " ".join(text.split())
+    assert said in (tmp_path / "out/index.html").read_text()
+
+
+def test_an_unfinished_run_is_left_out(tmp_path):
+    made_up_run(tmp_path / "good")
+    made_up_run(tmp_path / "half", done=500)
+    records, left_out = read_runs([tmp_path])
+    assert [record.path.name for record in records] == ["good"]
+    assert left_out[0].why == "it is unfinished: 500 of 1,000 steps evaluated."
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("agent,game,frames\nc51,pong,4\n", "lacks the column eval_return"),
+        ("agent,game,frames,eval_return\nc51,pong,4,x\n", "line 2 of the reference file"),
+        ("agent,game,frames,eval_return\n", "has no rows"),
+        (None, "there is no reference file"),
+    ],
+)
+def test_a_reference_file_must_have_its_columns(text, sentence, tmp_path, capsys):
+    made_up_run(tmp_path / "run")
+    file = tmp_path / "published.csv"
+    if text is not None:
+        file.write_text(text)
+    out = tmp_path / "out"
+    arguments = ["report", str(tmp_path / "run"), "-o", str(out), "--reference", str(file)]
+    assert main(arguments) == 2
+    assert sentence in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_what_is_no_folder_is_refused(tmp_path, capsys):
+    assert main(["report", str(tmp_path / "nothing")]) == 2
+    assert "there is no folder" in capsys.readouterr().err
+    assert main(["report", str(tmp_path)]) == 2
+    assert "holds no run folders" in capsys.readouterr().err
+    made_up_run(tmp_path / "run")
+    (tmp_path / "file").write_text("")
+    assert main(["report", str(tmp_path / "run"), "-o", str(tmp_path / "file")]) == 2
+    assert "is a file" in capsys.readouterr().err
+
+
+def test_compare_says_which_is_better(tmp_path, capsys):
+    low = made_up_run(tmp_path / "low", level=1.0)
+    high = made_up_run(tmp_path / "high", "c51-ids", level=5.0)
+    assert main(["compare", str(low), str(high)]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "c51-ids is better than dqn with probability 1.00 (95% interval 1.00 to 1.00)." in out
+    even = compare(low, made_up_run(tmp_path / "again", "c51-ids"))
+    assert even.chance.value == 0.5
+    assert even.verdict.startswith("These seeds do not say which is better")
+    one = compare(low, made_up_run(tmp_path / "one", "c51-ids", seeds=1))
+    assert "P(" in one.sheet.columns[4].name
+
+
+def test_compare_refuses_what_cannot_be_compared(tmp_path, capsys):
+    run = made_up_run(tmp_path / "a")
+    other_task = made_up_run(tmp_path / "b", env="deep_sea/20")
+    assert main(["compare", str(run), str(other_task)]) == 2
+    assert "share no task" in capsys.readouterr().err
+    other_protocol = made_up_run(tmp_path / "c", every=200)
+    assert main(["compare", str(run), str(other_protocol)]) == 2
+    assert "by different protocols" in capsys.readouterr().err
+    made_up_run(tmp_path / "both/x")
+    made_up_run(tmp_path / "both/y", "c51-ids")
+    assert main(["compare", str(run), str(tmp_path / "both")]) == 2
+    assert "several agents or settings" in capsys.readouterr().err
+
+
+def test_every_agent_has_its_own_look():
+    assert len(set(_FIXED.values())) == len(_FIXED)
+    assert look("mine") == look("mine")
