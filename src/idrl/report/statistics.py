@@ -18,11 +18,6 @@ def interval(values, confidence: float = 0.95) -> float:
     return float(stats.t.ppf(0.5 + confidence / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
 
 
-def iqm(values) -> float:
-    """The mean of the middle half: steadier than the median, and deaf to a few odd seeds."""
-    return float(stats.trim_mean(np.asarray(values, float), 0.25))
-
-
 def share_interval(count: int, of: int, confidence: float = 0.95) -> tuple[float, float]:
     """Wilson's interval of a share: sane at 0 and at all of a few."""
     found = stats.binomtest(count, of).proportion_ci(confidence, "wilson")
@@ -57,7 +52,8 @@ class Estimate(NamedTuple):
 
 
 def iqm(scores) -> np.ndarray:
-    """The mean of the middle half, over the last axis."""
+    """The mean of the middle half, over the last axis: steadier than the median, and deaf to a few
+    odd seeds."""
     return stats.trim_mean(scores, 0.25, axis=-1)
 
 
