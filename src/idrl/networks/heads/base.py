@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -73,6 +73,31 @@ class HeadBase:
 
     def return_draw(self, out: Any, key: jax.Array) -> jax.Array | None:
         """`[B, A]`: one return of each action, drawn from its distribution."""
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class QHeads(HeadBase):
+    """K Q-functions that a rule may compare, learned from TD errors."""
+
+    k: int = 10  # Table 2
+    double: bool = True
+    error: Literal["huber", "squared"] = "huber"
+    trunk_gradient: float = 1.0
+
+    def check(self, where: str) -> None:
+        super().check(where)
+        require(self.k >= 1, f"{where}.k is {self.k}; an ensemble has at least 1 head.")
+
+    @property
+    def members(self) -> int:
+        return self.k
+
+    @property
+    def knows_variance(self) -> bool:
+        return False
+
+    def return_variance(self, out: Any) -> None:
         return None
 
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from idrl import losses
-from idrl.networks.heads.base import HeadBase, Transition, require
+from idrl.networks.heads.base import QHeads, Transition, require
 from idrl.networks.layers import ParallelDense
 
 
@@ -43,7 +43,7 @@ class _Bayesian(nn.Module):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bayesian(HeadBase):
+class Bayesian(QHeads):
     """Bayesian linear regression on the last hidden layer, per action (Azizzadenesheli et al.).
 
     Whenever the target network is renewed, the posterior over the last layer's weights is computed
@@ -52,17 +52,12 @@ class Bayesian(HeadBase):
     """
 
     kind: Literal["bayesian"] = "bayesian"
-    k: int = 10
     prior_std: float = 0.03  # of each weight, before data: a prior variance of 0.001
     noise_std: float = 1.0  # of the targets around their mean
     fit_batch: int = 2_048
-    double: bool = True
-    error: Literal["huber", "squared"] = "huber"
-    trunk_gradient: float = 1.0
 
     def check(self, where: str) -> None:
         super().check(where)
-        require(self.k >= 1, f"{where}.k is {self.k}; at least 1 weight vector is drawn.")
         require(
             len(self.hidden) > 0,
             f"{where}.hidden is empty; a Bayesian head regresses on a hidden layer of its own, "
@@ -77,22 +72,11 @@ class Bayesian(HeadBase):
             "can be dueling.",
         )
 
-    @property
-    def members(self) -> int:
-        return self.k
-
-    @property
-    def knows_variance(self) -> bool:
-        return False
-
     def module(self, num_actions: int) -> nn.Module:
         return _Bayesian(self.k, self.hidden, num_actions, self.init, self.noisy, self.prior_std)
 
     def q_heads(self, out: Regressed) -> jax.Array:
         return out.drawn
-
-    def return_variance(self, out: Regressed) -> None:
-        return None
 
     def _targets(self, online_t: Regressed, target_t: Regressed, batch: Transition) -> jax.Array:
         best = (online_t if self.double else target_t).mean.argmax(-1)

@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 
 from idrl import losses
-from idrl.networks.heads.base import HeadBase, Transition, require
+from idrl.networks.heads.base import QHeads, Transition, require
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ensemble(HeadBase):
+class Ensemble(QHeads):
     """K Q-functions, each trained on its own target (Osband et al. 2016). K=1 is plain DQN.
 
     `trunk_gradient` scales the mean over the heads of the gradient that enters the trunk: 1 is the
@@ -24,26 +24,13 @@ class Ensemble(HeadBase):
     """
 
     kind: Literal["ensemble"] = "ensemble"
-    k: int = 10  # Table 2
-    double: bool = True
-    error: Literal["huber", "squared"] = "huber"
-    trunk_gradient: float = 1.0
     mask_prob: float = 1.0
     prior_scale: float = 0.0
 
     def check(self, where: str) -> None:
         super().check(where)
-        require(self.k >= 1, f"{where}.k is {self.k}; an ensemble has at least 1 head.")
         require(0 < self.mask_prob <= 1, f"{where}.mask_prob is {self.mask_prob}; it is in (0, 1].")
         require(self.prior_scale >= 0, f"{where}.prior_scale is {self.prior_scale}; it is ≥ 0.")
-
-    @property
-    def members(self) -> int:
-        return self.k
-
-    @property
-    def knows_variance(self) -> bool:
-        return False
 
     @property
     def trunk_share(self) -> float:
@@ -54,9 +41,6 @@ class Ensemble(HeadBase):
 
     def q_heads(self, out: jax.Array) -> jax.Array:
         return out
-
-    def return_variance(self, out: jax.Array) -> None:
-        return None
 
     def _errors(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
         """`[B, K]`; outputs are `[B, K, A]`."""
