@@ -17,6 +17,7 @@ from idrl.playing.episode import play
 from idrl.playing.page import LIMIT, coarser, write_page
 from idrl.playing.sigma import read_sigma
 from idrl.playing.views import DIVER, TRAIL, TREASURE, view
+from idrl.training.survey import Survey
 
 TINY = {
     "trunk": {"hidden": 16},
@@ -122,6 +123,23 @@ def test_sigma_was_mapped_while_it_trained(run):
     assert np.isnan(found.maps[0, 0, 1])  # no way leads there
     assert np.isfinite(found.maps[:, *np.tril_indices(4)]).all()
     assert read_sigma(run.path, 7) is None
+
+
+def test_a_long_run_is_mapped_ever_more_rarely(run):
+    agent = idrl.load(run.path).agent
+    survey = Survey(agent, make_env("deep_sea/4"))
+    due = [number for number in range(257) if survey.due(number)]
+    assert due[:33] == list(range(33))
+    assert due[33:49] == list(range(34, 66, 2))
+    assert len(due) == 33 + 3 * 16
+    assert not Survey(agent, make_env("cartpole")).due(0)
+    assert not Survey(agent, make_env("deep_sea/60")).due(0)  # too many places
+
+
+def test_a_damaged_map_is_named(tmp_path):
+    (tmp_path / "sigma_map.csv").write_text("seed,steps,sigma\n0,100,0.1 0.2 0.3\n0,200,0.1")
+    with pytest.raises(idrl.IdrlError, match="sigma_map.csv' is damaged"):
+        read_sigma(tmp_path, 0)
 
 
 def page_data(path):

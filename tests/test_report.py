@@ -106,6 +106,26 @@ def test_a_report_is_whole_and_is_written_over_only_by_another(atari, capsys):
     assert "holds other files" in capsys.readouterr().err
 
 
+def test_only_folders_of_an_earlier_report_are_removed(tmp_path, capsys):
+    out = tmp_path / "out"
+    made_up_run(tmp_path / "a", env="cartpole")
+    assert main(["report", str(tmp_path / "a"), "-o", str(out)]) == 0
+    made_up_run(tmp_path / "b", env="deep_sea/10")
+    (out / "deep_sea").mkdir()
+    (out / "deep_sea/notes").write_text("mine")
+    assert main(["report", str(tmp_path / "b"), "-o", str(out)]) == 2
+    assert "is no earlier report's" in capsys.readouterr().err
+    assert (out / "deep_sea/notes").read_text() == "mine"
+    assert (out / "cartpole/scores.csv").is_file()
+    keep = tmp_path / "keep"
+    keep.mkdir()
+    (out / "report.json").write_text(json.dumps({"sections": ["../keep", "cartpole"]}))
+    (out / "deep_sea").rename(tmp_path / "away")
+    assert main(["report", str(tmp_path / "b"), "-o", str(out)]) == 0
+    assert keep.is_dir()
+    assert not (out / "cartpole").exists()
+
+
 def test_tasks_and_protocols_are_kept_apart(tmp_path, capsys):
     made_up_run(tmp_path / "runs/a", env="deep_sea/10")
     made_up_run(tmp_path / "runs/b", env="deep_sea/10", every=200)
@@ -157,6 +177,25 @@ def no_evaluations(run):
     (run / "evaluations.csv").unlink()
 
 
+def no_steps(run):
+    rows = [{"seed": s, "steps": "", "return_mean": 1.0} for s in (0, 1, 2)]
+    write_csv(run / "evaluations.csv", rows)
+
+
+def zero_bytes(run):
+    (run / "evaluations.csv").write_bytes(b"seed,steps,return_mean\n0,\x00,1\n")
+
+
+def too_many_seeds(run):
+    text = (run / "config.toml").read_text()
+    (run / "config.toml").write_text(text.replace("seeds = 3", "seeds = 1000000000000"))
+
+
+def no_period(run):
+    text = (run / "config.toml").read_text()
+    (run / "config.toml").write_text(text.replace("every_steps = 100\nsteps", "steps"))
+
+
 def other_format(run):
     (run / "run.json").write_text(json.dumps({"format": 99}))
 
@@ -170,6 +209,10 @@ def other_format(run):
         (damage_columns, "it has no column 'return_mean'"),
         (no_evaluations, "it has no evaluations yet"),
         (other_format, "run format 99"),
+        (no_steps, "its evaluations.csv is damaged"),
+        (zero_bytes, "its evaluations.csv is damaged"),
+        (too_many_seeds, "it is unfinished"),
+        (no_period, "its config.toml is damaged"),
     ],
 )
 def test_a_damaged_run_is_left_out_and_named(harm, sentence, tmp_path, capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -87,15 +88,12 @@ def find_runs(paths: Sequence[str | Path]) -> list[Path]:
 def read_run(path: Path) -> Record:
     """Refuses a run that is unfinished or damaged, with the reason."""
     config = RunFolder.open(path).read_config()
-    try:
-        first, count = int(config["seed"]), int(config["seeds"])
-        wanted = int(config["training"]["steps"])
-        str(config["agent"]), str(config["env"]), int(config["evaluation"]["steps"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise IdrlError(f"its config.toml is damaged: {error}.") from None
-    rows = _table(path, "evaluations.csv", ("seed", "steps", "return_mean"))
+    first, count, wanted = _shape(config)
+    rows = _table(path, "evaluations.csv", ("seed", "steps"), ("return_mean",))
     if not rows:
         raise IdrlError("it has no evaluations yet.")
+    if count > len(rows):
+        raise IdrlError(f"it is unfinished: {len(rows)} evaluations of {count} seeds.")
     seeds = [_seed(path, seed, rows) for seed in range(first, first + count)]
     done = min(int(seed.steps[-1]) if seed.steps.size else 0 for seed in seeds)
     if done < wanted:
@@ -103,29 +101,49 @@ def read_run(path: Path) -> Record:
     for seed in seeds:
         if not np.isfinite(seed.returns).any():
             raise IdrlError(f"no evaluation of seed {seed.seed} completed an episode.")
-    bands = _table(path, "distributions.csv", ("seed", "steps", "quantity", "mean", *BANDS))
+    bands = _table(path, "distributions.csv", ("seed", "steps"), ("mean", *BANDS))
+    if bands and "quantity" not in bands[0]:
+        raise IdrlError("its distributions.csv is damaged: it has no column 'quantity'.")
     return Record(path, config, seeds, bands)
+
+
+def _shape(config: dict[str, Any]) -> tuple[int, int, int]:
+    """First seed, number of seeds, steps; all that grouping relies on is checked to be there."""
+    try:
+        first, count = int(config["seed"]), int(config["seeds"])
+        steps = int(config["training"]["steps"])
+        int(config["evaluation"]["steps"]), int(config["evaluation"]["every_steps"])
+        words = all(isinstance(config[name], str) for name in ("agent", "env"))
+    except (KeyError, TypeError, ValueError) as error:
+        raise IdrlError(f"its config.toml is damaged: {error}.") from None
+    if not words or count < 1:
+        raise IdrlError("its config.toml is damaged: it names no agent, task or seeds.")
+    return first, count, steps
 
 
 def _seed(path: Path, seed: int, rows: list[dict[str, str]]) -> Seed:
     mine = [row for row in rows if row["seed"] == str(seed)]
     steps, returns = (np.array(numbers(mine, name)) for name in ("steps", "return_mean"))
     order = np.argsort(steps, kind="stable")
+    returns = np.where(np.isfinite(returns), returns, np.nan)
     return Seed(path, seed, steps[order].astype(int), returns[order])
 
 
-def _table(path: Path, name: str, columns: Sequence[str]) -> list[dict[str, str]]:
-    """A table whose `columns` are all there and hold numbers, but for names and empty cells."""
+def _table(
+    path: Path, name: str, whole: Sequence[str], numeric: Sequence[str]
+) -> list[dict[str, str]]:
+    """A table where the columns `whole` hold whole numbers and `numeric` numbers or nothing."""
     try:
         rows = read_table(path / name)
         for row in rows:
             if None in row or None in row.values():
                 raise ValueError("a row has another number of cells than the first")
-            for column in columns:
-                if column != "quantity" and row[column]:
-                    float(row[column])
+            for column in whole:
+                int(row[column])
+            for column in numeric:
+                float(row[column] or "nan")
     except KeyError as error:
         raise IdrlError(f"its {name} is damaged: it has no column {error.args[0]!r}.") from None
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, csv.Error) as error:
         raise IdrlError(f"its {name} is damaged: {error}.") from None
     return rows

@@ -130,7 +130,7 @@ def _value(value: Any) -> str:
 
 
 _TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-_TEX |= {c: rf"\{c}" for c in "&%$#_{}"} | {"–": "--", "±": r"$\pm$", "²": "$^2$"}
+_TEX |= {c: rf"\{c}" for c in "&%$#_{}"} | {"–": "--", "±": r"$\pm$", "²": "$^2$", "−": "$-$"}
 
 
 def _tex(text: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,18 +48,24 @@ def make_report(
     from idrl.report.page import write_page  # it needs Plotly
 
     out = Path(out)
-    _check_target(out)
+    earlier = _earlier(out)
     published = read_reference(reference) if reference else {}
     records, left_out = read_runs(runs)
     found, repeated = sections(records)
     left_out += repeated
     remarks = _remarks(found, published, bool(reference))
+    names = _names(found)
+    for name in names:
+        if name not in earlier and (out / name).exists():
+            raise IdrlError(f"{str(out / name)!r} is no earlier report's; choose another -o.")
     out.mkdir(parents=True, exist_ok=True)
-    (out / MARK).write_text("{}\n")
+    for name in earlier:
+        shutil.rmtree(out / name, ignore_errors=True)
+    about = {"sections": names, "runs": len(records)}
+    (out / MARK).write_text(json.dumps(about, indent=1) + "\n")
     parts = []
-    for section, name in zip(found, _names(found), strict=True):
+    for section, name in zip(found, names, strict=True):
         folder = out / name
-        shutil.rmtree(folder, ignore_errors=True)
         (folder / "configs").mkdir(parents=True)
         made = sheets(section)
         for sheet in made:
@@ -67,8 +75,6 @@ def make_report(
     report = Report(parts, left_out, remarks)
     (out / "report.md").write_text(markdown(report), encoding="utf-8")
     write_page(report, out / "index.html", band=band, reference=published)
-    about = {"sections": [part.folder for part in parts], "runs": len(records)}
-    (out / MARK).write_text(json.dumps(about, indent=1) + "\n")
     return report
 
 
@@ -87,23 +93,30 @@ def markdown(report: Report) -> str:
     return "\n\n".join(lines) + "\n"
 
 
-def _check_target(out: Path) -> None:
+def _earlier(out: Path) -> list[str]:
+    """The folders of an earlier report in `out`, which may go; anything else there may not."""
     if out.exists() and not out.is_dir():
         raise IdrlError(f"-o {str(out)!r} is a file; a report is a folder.")
-    if out.is_dir() and any(out.iterdir()) and not (out / MARK).is_file():
+    if not out.is_dir() or not any(out.iterdir()):
+        return []
+    try:
+        names = json.loads((out / MARK).read_text(encoding="utf-8"))["sections"]
+        return [name for name in names if re.fullmatch(r"[\w-]+", name)]
+    except (OSError, ValueError, KeyError, TypeError):
         raise IdrlError(
             f"-o {str(out)!r} holds other files than a report's; choose a new or an empty folder."
-        )
+        ) from None
 
 
 def _names(found: list[Section]) -> list[str]:
     """A folder for each section: its family, numbered where several share it."""
     names: list[str] = []
     families = [section.family for section in found]
-    for section in found:
-        plain = "".join(c if c.isalnum() or c in "-_" else "-" for c in section.family)
-        number = 1 + sum(n.rpartition("-")[0] == plain for n in names)
-        names.append(plain if families.count(section.family) == 1 else f"{plain}-{number}")
+    for family in families:
+        plain = re.sub(r"[^\w-]", "-", family) or "tasks"
+        alone = families.count(family) == 1 and plain not in names
+        tries = (f"{plain}-{number}" for number in itertools.count(1))
+        names.append(plain if alone else next(name for name in tries if name not in names))
     return names
 
 
