@@ -38,7 +38,7 @@ class Mind:
         steps = jnp.int32(self.policy.config.training.steps)  # schedules at their end
         rest = (key, steps, mask)
         explored, first_memory = agent.choose(
-            spec.explore, params, prior, obs, first, memory[0], *rest
+            spec.explore, params, prior, obs, first, memory[0], *rest, noisy=True
         )
         judged, second_memory = agent.choose(
             spec.evaluate, params, prior, obs, first, memory[1], *rest
@@ -46,8 +46,8 @@ class Mind:
         greedy = rules.greedy(agent.beliefs(params, prior, obs).q_heads, mask=mask).action
         shown = None
         if agent.z_name is not None:
-            out = agent.outputs(params, prior, obs)[agent.z_name]
-            shown = distribution(spec.heads[agent.z_name], out)
+            out = agent.outputs(params, prior, obs, acting=True)[agent.z_name]
+            shown = spec.heads[agent.z_name].distribution(out)
         memory = jnp.stack([first_memory, second_memory])
         return explored, judged.action, greedy, shown, memory
 
@@ -66,15 +66,3 @@ class Mind:
         action = decision.action if self.acting == "explore" else np.asarray(judged)[0]
         returns = None if shown is None else (np.asarray(shown[0])[0], np.asarray(shown[1])[0])
         return Thought(int(action), decision, int(np.asarray(greedy)[0]), returns)
-
-
-def distribution(head: Any, out: jax.Array) -> tuple[jax.Array, jax.Array] | None:
-    """Values of the return and their weights, `[..., A, N]` each, from a head on atoms or on
-    quantiles; None for a head that tells neither."""
-    if hasattr(head, "logits") and hasattr(head, "support"):
-        weights = jax.nn.softmax(head.logits(out))
-        return jnp.broadcast_to(head.support, weights.shape), weights
-    if hasattr(head, "values"):
-        values = head.values(out)
-        return values, jnp.full(values.shape, 1 / values.shape[-1])
-    return None

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import flax.linen as nn
 import jax
+import jax.numpy as jnp
 
 from idrl.errors import IdrlError
 from idrl.networks.layers import Mlps
@@ -71,6 +72,10 @@ class HeadBase:
         """`[B]`: what prioritised replay goes by. For distributions it is the loss itself."""
         return self.loss(out_tm1, online_t, target_t, batch)
 
+    def distribution(self, out: Any) -> tuple[jax.Array, jax.Array] | None:
+        """Values of the return and their weights, `[B, A, N]` each, where it is learned."""
+        return None
+
     def return_draw(self, out: Any, key: jax.Array) -> jax.Array | None:
         """`[B, A]`: one return of each action, drawn from its distribution."""
         return None
@@ -99,6 +104,11 @@ class QHeads(HeadBase):
 
     def return_variance(self, out: Any) -> None:
         return None
+
+
+def equally(values: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Quantiles as a distribution: all of the same weight."""
+    return values, jnp.full(values.shape, 1 / values.shape[-1])
 
 
 def require(holds: bool, sentence: str) -> None:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from idrl import losses
-from idrl.networks.heads.base import HeadBase, Transition, require
+from idrl.networks.heads.base import HeadBase, Transition, equally, require
 from idrl.networks.heads.returns import one_of
 from idrl.networks.layers import bias_initialiser, kernel_initialiser
 
@@ -104,6 +104,9 @@ class Implicit(HeadBase):
 
     def return_variance(self, out: Answers) -> jax.Array:
         return out.values.var(-1)
+
+    def distribution(self, out: Answers) -> tuple[jax.Array, jax.Array]:
+        return equally(out.values)
 
     def return_draw(self, out: Answers, key: jax.Array) -> jax.Array:
         return one_of(out.values, key)

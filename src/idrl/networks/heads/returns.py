@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from idrl import losses
-from idrl.networks.heads.base import HeadBase, Transition, require
+from idrl.networks.heads.base import HeadBase, Transition, equally, require
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +52,10 @@ class Categorical(HeadBase):
         mean = (probs @ self.support)[..., None]
         return (probs * (self.support - mean) ** 2).sum(-1)
 
+    def distribution(self, out: jax.Array) -> tuple[jax.Array, jax.Array]:
+        weights = jax.nn.softmax(self.logits(out))
+        return jnp.broadcast_to(self.support, weights.shape), weights
+
     def return_draw(self, out: jax.Array, key: jax.Array) -> jax.Array:
         return self.support[jax.random.categorical(key, self.logits(out))]
 
@@ -88,6 +92,9 @@ class Quantile(HeadBase):
 
     def return_variance(self, out: jax.Array) -> jax.Array:
         return self.values(out).var(-1)
+
+    def distribution(self, out: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return equally(self.values(out))
 
     def return_draw(self, out: jax.Array, key: jax.Array) -> jax.Array:
         return one_of(self.values(out), key)
