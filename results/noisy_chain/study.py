@@ -33,8 +33,9 @@ from idrl.envs import make_env
 from idrl.envs.deep_sea import solved_episode
 from idrl.envs.tabular import exact
 from idrl.report.statistics import interval
+from idrl.resuming import restore_state
 from idrl.runs.folder import RunFolder, describe
-from idrl.session import make_program, restore_state
+from idrl.session import make_program
 
 AGENTS = ("bootstrapped-dqn", "dqn-ids", "c51-ids", "qrdqn-ids")
 SIZES = (6, 10, 14)
@@ -75,7 +76,7 @@ def beliefs(run: idrl.Run, size: int) -> list[dict]:
     """What the last weights of every seed say of every state, actions named by their meaning."""
     env = make_env(run.config.env)
     program = make_program(run.config, env)
-    state, _, _ = restore_state(program, RunFolder.open(run.path), run.config.seed)
+    state, _, _ = restore_state(program, RunFolder.open(run.path))
     agent, count = program.agent, size - 1
     positions = np.eye(size, dtype=np.uint8)[:count]
 

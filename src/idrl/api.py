@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -14,14 +14,15 @@ from idrl.agents import Agent
 from idrl.config import RunConfig, assignments, read_config, resolve
 from idrl.devices import prepare
 from idrl.envs import Env, HostEnv, make_env
-from idrl.errors import IdrlError
+from idrl.errors import IdrlError, RunFailed
 from idrl.policy import Policy
 from idrl.report.curves import learning_curve
+from idrl.resuming import changed, restore_state
 from idrl.runs import checkpoint
 from idrl.runs.folder import RunFolder, free_name
 from idrl.runs.records import Sink, TensorBoard, read_table
 from idrl.schema import build, to_dict
-from idrl.session import Display, make_program, restore_state, run_session
+from idrl.session import Display, make_program, run_session
 from idrl.training.evaluation import Score
 
 DEFAULT_SEEDS = 8  # of the default run; a run of one's own has one seed unless told otherwise
@@ -43,6 +44,11 @@ class Run:
         return read_table(self.path / "episodes.csv")
 
     @property
+    def frozen(self) -> list[dict[str, str]]:
+        """Seeds whose numbers were no longer finite, with the step and which numbers."""
+        return read_table(self.path / "frozen.csv")
+
+    @property
     def seeds(self) -> range:
         return range(self.config.seed, self.config.seed + self.config.seeds)
 
@@ -61,24 +67,18 @@ def train(
     tensorboard: bool = False,
     display: Display | None = None,
     until: Callable[[], bool] | None = None,
+    debug_nans: bool = False,
 ) -> Run:
     """Train `agent` on `env` (a name, an environment object, or a factory) and return its run.
 
     `settings` changes the config: a nested dictionary, or texts such as "heads.q.k=20". With
-    `resume` the run in that folder goes on where its newest checkpoint left it; a run on an
+    `resume` the run in that folder goes on where its newest checkpoint left it, with its own
+    settings, of which only `steps` and how often it is logged may be changed; a run on an
     environment object needs that object again as `env`. `until` is asked about once a second, when
     new rows are in the run's tables; where it says yes the run ends early, with a checkpoint.
+    `debug_nans` names the operation that made the first number that is none, at the price of a
+    copy of the state in memory.
     """
-    if resume is not None:
-        told = {"agent": agent, "steps": steps, "seeds": seeds, "seed": seed, "out": out,
-                 "config": config, "settings": settings or None}  # fmt: skip
-        extra = [name for name, value in told.items() if value is not None]
-        if extra:
-            raise IdrlError(
-                f"a resumed run keeps its own settings: leave {', '.join(extra)} away, "
-                "or start a new run."
-            )
-        return _resume(Path(resume), env, tensorboard, display, until)
     file = read_config(config) if isinstance(config, (str, Path)) else dict(config or {})
     flags: dict[str, Any] = {}
     if steps is not None:
@@ -86,9 +86,15 @@ def train(
     for name, value in (("seeds", seeds), ("seed", seed)):
         if value is not None:
             flags[name] = value
+    how = _How(tensorboard, display, until, debug_nans)
+    changes = [dict(settings)] if isinstance(settings, Mapping) else assignments(settings)
+    if resume is not None:
+        if out is not None:
+            raise IdrlError("a resumed run stays in its folder: leave out= or --out away.")
+        told = [{} if agent is None else {"agent": agent}, file, *changes, flags]
+        return _resume(Path(resume), env, told, how)
     if agent is None and env is None and not file:
         flags = {"seeds": DEFAULT_SEEDS} | flags
-    changes = [dict(settings)] if isinstance(settings, Mapping) else assignments(settings)
     prepare()
     given = None if isinstance(env, str) or env is None else make_env(env)
     resolved = resolve(
@@ -106,29 +112,55 @@ def train(
         "device": f"{jax.device_count()} × {jax.devices()[0].device_kind}",
     }
     folder = RunFolder.create(path, to_dict(resolved), about)
-    return _go(folder, resolved, world, tensorboard, display, until)
+    return _go(folder, resolved, world, how)
 
 
-def _resume(path: Path, env: Any, tensorboard: bool, display: Display | None, until) -> Run:
+class _How(NamedTuple):
+    """What changes nothing about what a run computes."""
+
+    tensorboard: bool
+    display: Display | None
+    until: Callable[[], bool] | None
+    debug_nans: bool
+
+
+def _resume(path: Path, env: Any, changes: list[dict[str, Any]], how: _How) -> Run:
     folder = RunFolder.open(path)
-    config = build(RunConfig, folder.read_config())
+    old = build(RunConfig, folder.read_config())
+    if isinstance(env, str):
+        changes, env = [{"env": env}, *changes], None
+    config = changed(old, changes)
     prepare()
     if env is None and folder.read_about().get("env_object"):
         raise IdrlError(
             f"{str(path)!r} was trained on an environment object; resume it from Python with "
             "idrl.train(resume=…, env=that_object)."
         )
-    _check_sinks(tensorboard)
+    _check_sinks(how.tensorboard)
     world = make_env(config.env if env is None else env)
-    return _go(folder, config, world, tensorboard, display, until)
+    shape, actions = folder.read_shapes()
+    if (world.obs_shape, world.num_actions) != (shape, actions):
+        raise IdrlError(
+            f"the run is for observations of shape {shape} and {actions} actions, but {world.name} "
+            f"has {world.obs_shape} and {world.num_actions}."
+        )
+    return _go(folder, config, world, how, keep=config != old)
 
 
 def _go(
-    folder: RunFolder, config: RunConfig, env: Env | HostEnv, tensorboard: bool, display, until=None
-) -> Run:
-    sinks: list[Sink] = [TensorBoard(folder.path / "tensorboard")] if tensorboard else []
-    run_session(folder, config, env, sinks=sinks, display=display, until=until)
-    learning_curve([folder.path], folder.path / "curve.png")
+    folder: RunFolder, config: RunConfig, env: Env | HostEnv, how: _How,
+    keep: bool = False,
+) -> Run:  # fmt: skip
+    """`keep`: the config is not yet the one in the folder."""
+    sinks: list[Sink] = [TensorBoard(folder.path / "tensorboard")] if how.tensorboard else []
+    run_session(
+        folder, config, env, sinks=sinks, display=how.display, until=how.until,
+        debug_nans=how.debug_nans, keep=keep,
+    )  # fmt: skip
+    try:
+        learning_curve([folder.path], folder.path / "curve.png")
+    except OSError as error:
+        raise RunFailed(f"the run is finished, but curve.png was not drawn: {error}.") from None
     return Run(folder.path, config)
 
 
@@ -156,8 +188,7 @@ def load(path: str | Path | Run, seed: int | None = None, weights: str = "best")
         raise IdrlError(f"weights is {weights!r}; it must be 'best' or 'latest'.")
     run = open_run(path)
     place = _newest_checkpoint(run)
-    about = RunFolder.open(run.path).read_about()
-    agent = Agent(run.config.spec, tuple(about["obs_shape"]), int(about["num_actions"]))
+    agent = Agent(run.config.spec, *RunFolder.open(run.path).read_shapes())
     count = run.config.seeds
     scores = checkpoint.restore(place, jax.ShapeDtypeStruct((count,), np.float32), "best/score")
     if seed is None:
@@ -200,6 +231,8 @@ def evaluate(
 def _newest_checkpoint(run: Run) -> Path:
     place, damaged = checkpoint.newest(run.path / "checkpoints")
     if place is None:
-        why = " ".join(damaged) or "it has no checkpoint yet."
-        raise IdrlError(f"{str(run.path)!r} has no weights to load: {why}")
+        why = "; ".join(f"{n} is damaged: {w}" for n, w in damaged.items())
+        raise IdrlError(
+            f"{str(run.path)!r} has no weights to load: {why or 'it has no checkpoint yet'}."
+        )
     return place

@@ -55,13 +55,13 @@ class LiveDisplay:
         self.clock, self.last_steps = now, progress.steps
         self.recent = (self.recent + progress.episodes.returns.tolist())[-100 * config.seeds :]
         if progress.metrics:
-            m = {name: float(np.mean(v)) for name, v in progress.metrics.items()}
+            m = {name: float(np.mean(v[progress.alive])) for name, v in progress.metrics.items()}
             self.ranges = (
                 f"σ {m['sigma_min']:.3g}–{m['sigma_max']:.3g}   "
                 f"ρ² {m['rho2_min']:.3g}–{m['rho2_max']:.3g}"
             )
         if progress.score is not None:
-            self.score = plus_minus(progress.score.return_mean)
+            self.score = plus_minus(progress.score.return_mean[progress.alive])
         acting = f"{np.mean(self.recent):.3g}" if self.recent else "–"
         line = f"episode return {acting}   evaluation {self.score}   {self.ranges}"
         if self.console.is_terminal:
@@ -82,11 +82,14 @@ def summary(run: Run) -> Table:
     """One row a seed: what it reached, and when it solved the task where that is defined."""
     rows, episodes = run.evaluations, run.episodes
     judged = bool(episodes) and "bad" in episodes[0]
+    frozen = {row["seed"]: f"at step {int(row['steps']):,}" for row in run.frozen}
     table = Table(title=f"{run.config.agent} on {run.config.env}", title_justify="left")
     for name in ("seed", "last evaluation", "best evaluation", "episodes"):
         table.add_column(name, justify="right")
     if judged:
         table.add_column("solved at episode", justify="right")
+    if frozen:
+        table.add_column("frozen", justify="right")
     last, best, solved = [], [], []
     for seed in run.seeds:
         mine = [row for row in rows if row["seed"] == str(seed)]
@@ -97,12 +100,16 @@ def summary(run: Run) -> Table:
         if judged:
             solved.append(solved_episode(numbers(played, "bad")))
             cells.append(str(solved[-1] or "not"))
+        if frozen:
+            cells.append(frozen.get(str(seed), ""))
         table.add_row(*cells)
     cells = ["mean", plus_minus(last), plus_minus(best), ""]
     if judged:
         done = [s for s in solved if s]
         middle = f", median {int(np.median(done))}" if done else ""
         cells.append(f"{len(done)} of {len(solved)}{middle}")
+    if frozen:
+        cells.append(f"{len(frozen)} of {len(run.seeds)}")
     table.add_section()
     table.add_row(*cells)
     return table

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from idrl.runs.arrays import sync
+
 
 class Sink(Protocol):
     """Somewhere scalars go besides the CSV files."""
@@ -50,9 +52,13 @@ class Table:
         """Bytes that are safely on the disk."""
         if not self.path.exists():
             return 0
-        with open(self.path, "rb") as file:
-            os.fsync(file.fileno())
+        sync(self.path)
+        sync(self.path.parent)  # its name, where it is new
         return self.path.stat().st_size
+
+    def length(self) -> int:
+        """Bytes in it now."""
+        return self.path.stat().st_size if self.path.exists() else 0
 
     def cut(self, size: int) -> None:
         """Forget everything after the first `size` bytes."""

@@ -24,7 +24,8 @@ from idrl.training.evaluation import Score
 from idrl.training.fleet import Ends, Fleet, Journal, Voyage, by_seed
 from idrl.training.hosted_evaluation import Judge
 from idrl.training.learner import EXAMPLE_STEPS, SAME, SEEDS, Learner, quick
-from idrl.training.program import Episodes, TrainState
+from idrl.training.locating import first_bad_operation
+from idrl.training.program import Between, Episodes, TrainState, nothing
 from idrl.training.seeding import env_seeds, stream
 from idrl.training.spec import Evaluation, Training
 
@@ -59,20 +60,26 @@ class Shown(NamedTuple):
     valid: Any
 
 
+class _Found(Exception):
+    """The operation that was looked for."""
+
+
 class Hosted(Learner):
     """One run with its environments on the host."""
 
     def __init__(
-        self, agent: Agent, env: HostEnv, training: Training, evaluation: Evaluation, seeds: int
-    ):
+        self, agent: Agent, env: HostEnv, training: Training, evaluation: Evaluation, seeds: int,
+        **how: Any,
+    ):  # fmt: skip
         steps = math.lcm(training.envs, agent.spec.learning.update_every_steps) // training.envs
-        super().__init__(agent, training, evaluation, seeds, max(1, _BLOCK_VECTOR_STEPS // steps))
+        largest = max(1, _BLOCK_VECTOR_STEPS // steps)
+        super().__init__(agent, training, evaluation, seeds, largest, **how)
         self.env = env
         self.judge = Judge(self, env)
         self.vector: Vector | None = None
         self.now: Outside | None = None  # where the vector's environments are
         self.sums: tuple[list[str], list[str]] | None = None  # names of what a block averages
-        over = self._over_devices
+        over, used = self._over_devices, () if self.debug else (0,)
         self._draw = jax.jit(
             over(jax.vmap(self._init), (SEEDS, SEEDS, SEEDS), SEEDS), compiler_options=quick()
         )
@@ -80,17 +87,17 @@ class Hosted(Learner):
         def acting(rule, options=None):
             specs = (SEEDS, SEEDS, SEEDS, SAME), (SEEDS, SEEDS, SEEDS)
             act = over(functools.partial(self._act_all, rule), *specs)
-            return jax.jit(act, donate_argnums=(0, 2), compiler_options=options)
+            return jax.jit(act, donate_argnums=used and (0, 2), compiler_options=options)
 
         self._try, self._act = acting(None, quick()), acting(agent.spec.explore)
-        self._update = jax.jit(
+        self._update: Any = jax.jit(
             over(self._update_all, (SEEDS, SEEDS, SAME, SAME), (SEEDS, SEEDS)),
-            donate_argnums=(0, 1),
+            donate_argnums=used and (0, 1),
         )
-        self._copy = jax.jit(over(self._copy_target, (SEEDS,), SEEDS), donate_argnums=0)
+        self._copy = jax.jit(over(self._copy_target, (SEEDS,), SEEDS), donate_argnums=used)
         self._keep = jax.jit(
             over(jax.vmap(self._keep_best), (SEEDS, SEEDS), (SEEDS, SEEDS)),
-            donate_argnums=0, compiler_options=quick(),
+            donate_argnums=used, compiler_options=quick(),
         )  # fmt: skip
         self._example_actions = jax.jit(
             jax.vmap(self._example_action, (0, None, 0)), compiler_options=quick()
@@ -135,17 +142,18 @@ class Hosted(Learner):
 
     # -- the program --------------------------------------------------------------------------
 
-    def start(self, keys: jax.Array) -> tuple[TrainState, Episodes]:
+    def start(self, keys: jax.Array, between: Between = nothing) -> tuple[TrainState, Episodes]:
         """Fresh seeds, after their random steps."""
         self.now = None
         vector = self._vector()
-        examples = self._examples(vector, keys)
+        examples = self._examples(vector, keys, between)
         seed = env_seeds(keys, "env", 0, self.envs).reshape(-1)
         fleet = fleets.begin(self.env, vector, seed)
         state = self._draw(keys, examples, by_seed(fleet.obs, self.seeds))
         voyage = Voyage(vector, fleet, fleets.open_journal(seed), 0)
         ends = Ends(self.seeds)
         for t in range(self.cadence.warmup_vector_steps):
+            between()
             state, _, action = self._try(state, self._show(voyage.fleet), {}, np.int32(t))
             ends.add(voyage.advance(np.asarray(action).reshape(-1)))
         return self._join(state, voyage), ends.episodes()
@@ -178,9 +186,11 @@ class Hosted(Learner):
         state = self._copy(state._replace(worlds=outside.waiting))
         return self._settle(state, outside)
 
-    def evaluate(self, state: TrainState, number: Any) -> tuple[TrainState, tuple[Score, Any]]:
+    def evaluate(
+        self, state: TrainState, number: Any, between: Between = nothing
+    ) -> tuple[TrainState, tuple[Score, Any]]:
         outside: Outside = state.worlds
-        score = self.judge.window(state, number)
+        score = self.judge.window(state, number, between)
         # New seeds for the ends of the episodes that are under way; 0 gave those of the start.
         next_seed = env_seeds(state.key, "env", int(number) + 1, self.envs)
         state, better = self._keep(state._replace(worlds=outside.waiting), score)
@@ -208,6 +218,26 @@ class Hosted(Learner):
         waiting, fleet, journal = tree.worlds
         state = self._spread(tree._replace(worlds=waiting))
         return state._replace(worlds=Outside(state.worlds, fleet, journal))
+
+    def locate(self, state: TrainState, start: Any, index: int) -> str:
+        """Plays the block again, up to the update that fails."""
+        update = self._update
+
+        def watch(state, sums, written, first):
+            after, sums = update(state, sums, written, first)
+            if np.asarray(after.failed)[index] >= 0 > np.asarray(state.failed)[index]:
+                one = jax.tree.map(lambda x: np.asarray(x)[index : index + 1], state)
+                raise _Found(first_bad_operation(self._updates, one, written, first))
+            return after, sums
+
+        self._update = watch
+        try:
+            self.block(state, start)
+        except _Found as found:
+            return str(found)
+        finally:
+            self._update = update
+        return ""
 
     def close(self) -> None:
         self.judge.close()
@@ -256,13 +286,14 @@ class Hosted(Learner):
         zeros = np.zeros(self.seeds, np.float32)
         return self._spread(tuple(dict.fromkeys(names, zeros) for names in self.sums))
 
-    def _examples(self, vector: Vector, keys: jax.Array) -> jax.Array:
+    def _examples(self, vector: Vector, keys: jax.Array, between: Between) -> jax.Array:
         """Observations of random play, of each seed's first environment: `[S, 64, ...]`."""
         count = self.seeds * self.envs
         playing = np.arange(count) % self.envs == 0
         fleet = fleets.begin(self.env, vector, env_seeds(keys, "init", 0, self.envs).reshape(-1))
         seen = []
         for t in range(EXAMPLE_STEPS):
+            between()
             seen.append(by_seed(fleet.obs, self.seeds)[:, 0])
             action = self._example_actions(keys, np.int32(t), by_seed(fleet.allowed, self.seeds))
             action = np.where(playing, np.asarray(action).reshape(-1), -1)

@@ -19,6 +19,7 @@ from idrl import replay as ring
 from idrl.agents import Agent
 from idrl.agents.agent import refresh_target
 from idrl.training.evaluation import Score
+from idrl.training.health import FINE, guarded
 from idrl.training.program import Best, TrainState
 from idrl.training.seeding import seed_key, stream
 from idrl.training.spec import Cadence, Evaluation, Training, cadence
@@ -44,16 +45,18 @@ class Learner:
 
     def __init__(
         self, agent: Agent, training: Training, evaluation: Evaluation, seeds: int,
-        largest_block: int | None = None,
+        largest_block: int | None = None, debug: bool = False, block: int | None = None,
     ):  # fmt: skip
-        """`largest_block`: iterations of about a second, or None to go by the agent's updates."""
+        """`largest_block`: iterations of about a second, or None to go by the agent's updates;
+        `block`: that of the run so far, where one goes on; `debug`: see `Program`."""
+        self.debug = debug
         self.agent, self.envs, self.seeds = agent, training.envs, seeds
         self.learning = agent.spec.learning
         self.evaluation = evaluation
         self.mesh = _mesh(seeds)
         self.replay_rows = max(3, self.learning.replay_capacity // self.envs)
-        largest = largest_block or _largest_block(agent, seeds)
-        self.cadence: Cadence = cadence(training, evaluation, self.learning, largest)
+        self.largest = largest_block or _largest_block(agent, seeds)
+        self.cadence: Cadence = cadence(training, evaluation, self.learning, self.largest, block)
 
     # -- one seed -----------------------------------------------------------------------------
 
@@ -87,14 +90,15 @@ class Learner:
             self.learning.gamma,
         )  # fmt: skip
         agent, metrics = self.agent.learn(state.agent, batch)
-        return state._replace(agent=agent), metrics
+        return guarded(state, agent, metrics, update), metrics
 
     def _fresh(self, key_data, agent_key, examples, task, worlds, obs) -> TrainState:
         """A seed before its first step; `obs` `[E, ...]` is shaped like its observations."""
         agent = self.agent.init(agent_key, examples)
         best = Best(jnp.float32(-jnp.inf), jax.tree.map(jnp.copy, agent.params))
         row = jax.eval_shape(self._row_like, obs)
-        return TrainState(agent, ring.empty(row, self.replay_rows), worlds, best, task, key_data)
+        replay, failed = ring.empty(row, self.replay_rows), jnp.int32(FINE)
+        return TrainState(agent, replay, worlds, best, task, key_data, failed)
 
     def _row_like(self, obs) -> ring.Row:
         heads = None
@@ -105,7 +109,7 @@ class Learner:
 
     def _keep_best(self, state: TrainState, score: Score) -> tuple[TrainState, jax.Array]:
         """With the weights of `score` as the best where they are, and whether they are."""
-        better = score.return_mean > state.best.score
+        better = (score.return_mean > state.best.score) & (state.failed < 0)
         kept = Best(score.return_mean, state.agent.params)
         best = jax.tree.map(lambda new, old: jnp.where(better, new, old), kept, state.best)
         return state._replace(best=best), better

@@ -66,9 +66,11 @@ class Cadence:
 
 
 def cadence(
-    training: Training, evaluation: Evaluation, learning: Learning, largest_block: int
-) -> Cadence:
-    """`largest_block`: how many iterations are about a second's work."""
+    training: Training, evaluation: Evaluation, learning: Learning, largest_block: int,
+    block: int | None = None,
+) -> Cadence:  # fmt: skip
+    """`largest_block`: how many iterations are about a second's work. A `block` that is given is
+    kept: a run that is made longer goes on in the steps it began with."""
     envs, every = training.envs, learning.update_every_steps
     steps = math.lcm(envs, every)
     # At least two rows: the newest has no successor yet.
@@ -78,7 +80,10 @@ def cadence(
     eval_every = min(evaluation.every_steps, training.steps)
     # Blocks that meet every evaluation exactly divide its period and the steps before the first.
     grid = math.gcd(eval_every // steps, warmup * envs // steps, total)
-    block = _block(target, grid, total, min(total, max(1, eval_every // steps)), largest_block)
+    if block is None:
+        block = _block(target, grid, total, min(total, max(1, eval_every // steps)), largest_block)
+    elif block < 1 or (block % target and target % block):
+        raise IdrlError(f"blocks of {block} iterations do not fit a target copied every {target}.")
     return Cadence(
         vector_steps=steps // envs,
         updates=steps // every,
@@ -113,3 +118,12 @@ def _block(target: int, grid: int, total: int, longest: int, largest: int) -> in
 def due(before: int, after: int, every: int) -> bool:
     """Whether a multiple of `every` was passed or reached between two counts."""
     return after // every > before // every
+
+
+def stretches(total: int, largest: int) -> list[tuple[int, int]]:
+    """`total` steps as (first, length) of pieces of at most `largest`: of one length where that
+    can be had, since each length is compiled for itself."""
+    least = math.ceil(total / max(1, largest))
+    count = next((n for n in range(least, 4 * least) if total % n == 0), least)
+    length = math.ceil(total / count)
+    return [(first, min(length, total - first)) for first in range(0, total, length)]
