@@ -249,7 +249,7 @@ class Hosted(Learner):
 
     def _vector(self) -> Vector:
         if self.vector is None:
-            self.vector = self.env.make(self.seeds * self.envs)
+            self.vector = self.env.make(self.seeds * self.envs, self.training.env_timeout_s)
         return self.vector
 
     def _show(self, fleet: Fleet) -> Shown:

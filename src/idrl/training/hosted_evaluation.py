@@ -47,7 +47,8 @@ class Judge:
 
     def _vector(self, envs: int) -> Vector:
         if envs not in self.vectors:
-            self.vectors[envs] = self.env.make(self.seeds * envs)
+            timeout_s = self.learner.training.env_timeout_s
+            self.vectors[envs] = self.env.make(self.seeds * envs, timeout_s)
         return self.vectors[envs]
 
     def window(self, state: TrainState, number: Any, between: Between) -> Score:

@@ -52,7 +52,7 @@ class Learner:
         self.debug = debug
         self.agent, self.envs, self.seeds = agent, training.envs, seeds
         self.learning = agent.spec.learning
-        self.evaluation = evaluation
+        self.training, self.evaluation = training, evaluation
         self.mesh = _mesh(seeds)
         self.replay_rows = max(3, self.learning.replay_capacity // self.envs)
         self.largest = largest_block or _largest_block(agent, seeds)

@@ -16,11 +16,14 @@ class Training:
     steps: int = 50_000_000  # 200M frames
     envs: int = 1  # environments of each seed
     log_every_steps: int = 50_000
+    env_timeout_s: float = 120.0  # of one call of an environment on the host; 0 waits for ever
 
     def check(self, where: str) -> None:
         for name in ("steps", "envs", "log_every_steps"):
             if getattr(self, name) <= 0:
                 raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it must be positive.")
+        if self.env_timeout_s < 0:
+            raise IdrlError(f"{where}.env_timeout_s is {self.env_timeout_s}; it is ≥ 0.")
 
 
 @dataclass(frozen=True)
