@@ -15,7 +15,7 @@ from idrl.config import RunConfig, assignments, read_config, resolve
 from idrl.devices import prepare
 from idrl.envs import Env, HostEnv, make_env
 from idrl.errors import IdrlError, RunFailed
-from idrl.policy import Policy
+from idrl.policy import Policy, load_policy
 from idrl.report.curves import learning_curve
 from idrl.resuming import changed, restore_state
 from idrl.runs import checkpoint
@@ -23,6 +23,7 @@ from idrl.runs.folder import RunFolder, free_name
 from idrl.runs.records import Sink, TensorBoard, read_table
 from idrl.schema import build, to_dict
 from idrl.session import Display, make_program, run_session
+from idrl.sizing import check_memory
 from idrl.training.evaluation import Score
 
 DEFAULT_SEEDS = 8  # of the default run; a run of one's own has one seed unless told otherwise
@@ -102,7 +103,8 @@ def train(
         obs_shape=given.obs_shape if isinstance(given, HostEnv) else None,
     )  # fmt: skip
     world = make_env(resolved.env) if given is None else given
-    Agent(resolved.spec, world.obs_shape, world.num_actions)  # refuses what cannot be built
+    # refuses what cannot be built, or not here
+    check_memory(Agent(resolved.spec, world.obs_shape, world.num_actions), resolved)
     _check_sinks(tensorboard)
     path = Path(out) if out else free_name(Path("runs"), f"{resolved.agent}-{resolved.env}")
     about = {
@@ -144,6 +146,7 @@ def _resume(path: Path, env: Any, changes: list[dict[str, Any]], how: _How) -> R
             f"the run is for observations of shape {shape} and {actions} actions, but {world.name} "
             f"has {world.obs_shape} and {world.num_actions}."
         )
+    check_memory(Agent(config.spec, shape, actions), config)
     return _go(folder, config, world, how, keep=config != old)
 
 
@@ -182,10 +185,15 @@ def open_run(path: str | Path | Run) -> Run:
 
 
 def load(path: str | Path | Run, seed: int | None = None, weights: str = "best") -> Policy:
-    """The agent that a run trained: of `seed` (default: the seed that scored best), with the
-    weights of its best evaluation, or its latest (`weights="latest"`)."""
+    """The agent in a file that `Policy.save` wrote, or the one that a run trained: of `seed`
+    (default: the seed that scored best), with the weights of its best evaluation, or its latest
+    (`weights="latest"`)."""
     if weights not in ("best", "latest"):
         raise IdrlError(f"weights is {weights!r}; it must be 'best' or 'latest'.")
+    if not isinstance(path, Run) and Path(path).is_file():
+        if seed is not None:
+            raise IdrlError(f"{str(path)!r} holds one agent: leave seed={seed} away.")
+        return load_policy(Path(path))
     run = open_run(path)
     place = _newest_checkpoint(run)
     agent = Agent(run.config.spec, *RunFolder.open(run.path).read_shapes())

@@ -52,6 +52,15 @@ def read_json(path: Path) -> dict[str, Any]:
     return table
 
 
+def shapes_of(about: dict[str, Any], what: str) -> tuple[tuple[int, ...], int]:
+    """`obs_shape` and `num_actions` out of a table from a file, which may say anything."""
+    shape, actions = about.get("obs_shape"), about.get("num_actions")
+    numbers: list[Any] = [*shape, actions] if isinstance(shape, list) else [None]
+    if not all(type(n) is int and 0 < n < 2**31 for n in numbers):
+        raise IdrlError(f"{what} has no obs_shape and num_actions that can be.")
+    return tuple(numbers[:-1]), numbers[-1]
+
+
 def check_no_links(folder: Path) -> None:
     """Refuse a folder in which a link could lead a write out of it."""
     for inside in folder.rglob("*"):

@@ -19,7 +19,7 @@ import tomli_w
 
 from idrl.errors import IdrlError
 from idrl.runs.arrays import sync
-from idrl.runs.files import check_no_links, read_json, read_toml, write_whole
+from idrl.runs.files import check_no_links, read_json, read_toml, shapes_of, write_whole
 from idrl.runs.records import Table
 
 FORMAT = 1
@@ -98,12 +98,7 @@ class RunFolder:
 
     def read_shapes(self) -> tuple[tuple[int, ...], int]:
         """Of observations, and how many actions there are."""
-        about = self.read_about()
-        shape, actions = about.get("obs_shape"), about.get("num_actions")
-        numbers: list[Any] = [*shape, actions] if isinstance(shape, list) else [None]
-        if not all(isinstance(n, int) and 0 < n < 2**31 for n in numbers):
-            raise IdrlError(f"{str(self.about)!r} has no obs_shape and num_actions that can be.")
-        return tuple(numbers[:-1]), numbers[-1]
+        return shapes_of(self.read_about(), repr(str(self.about)))
 
     def lock(self) -> None:
         """Refuse a second process; the lock goes with this one, however it ends."""

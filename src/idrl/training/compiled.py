@@ -33,7 +33,7 @@ from idrl.training.locating import first_bad_operation
 from idrl.training.program import Between, Episodes, TrainState, nothing
 from idrl.training.rollout import Worlds, advance, begin
 from idrl.training.seeding import stream, task_of
-from idrl.training.spec import Evaluation, Training, stretches
+from idrl.training.spec import Evaluation, Stretches, Training
 
 
 class Compiled(Learner):
@@ -45,11 +45,11 @@ class Compiled(Learner):
     ):  # fmt: skip
         super().__init__(agent, training, evaluation, seeds, **how)
         self.env = env
-        self.warmup = stretches(self.cadence.warmup_vector_steps, self.largest)
+        self.warmup = Stretches(self.cadence.warmup_vector_steps, self.largest)
         window = math.ceil(evaluation.steps / evaluation.envs)
         # A vector step of few environments costs less than an update, one of many more.
         batch = self.learning.batch_size
-        self.window = stretches(window, self.largest * batch // max(batch, evaluation.envs))
+        self.window = Stretches(window, self.largest * batch // max(batch, evaluation.envs))
         over, used = self._over_devices, () if self.debug else (0,)
         specs = (SEEDS, STEPS_SEEDS)
         self._open = jax.jit(over(self._start, (SEEDS,), specs), compiler_options=quick())
@@ -119,15 +119,15 @@ class Compiled(Learner):
         between()
         state, episodes = self._open(keys)
         parts = [jax.device_get(episodes)]
-        for first, length in self.warmup[1:]:
+        for times in self.warmup.later():
             between()
-            state, episodes = self._warm(state, first + np.arange(length, dtype=np.int32))
+            state, episodes = self._warm(state, times)
             parts.append(jax.device_get(episodes))
         return state, jax.tree.map(lambda *x: np.concatenate(x), *parts)
 
     def _start(self, key_data: jax.Array) -> tuple[TrainState, Episodes]:
         """Fresh seeds and the first of their random steps."""
-        return self._random_steps(jax.vmap(self._init)(key_data), jnp.arange(self.warmup[0][1]))
+        return self._random_steps(jax.vmap(self._init)(key_data), jnp.arange(self.warmup.length))
 
     def _random_steps(self, state: TrainState, times) -> tuple[TrainState, Episodes]:
         act = jax.vmap(functools.partial(self._act, None), (0, None, None))
@@ -175,9 +175,8 @@ class Compiled(Learner):
         between()
         worlds, ends = self._enter(state, number)
         parts = [jax.device_get(ends)]
-        for first, length in self.window[1:]:
+        for times in self.window.later():
             between()
-            times = first + np.arange(length, dtype=np.int32)
             worlds, ends = self._play(state, worlds, number, times)
             parts.append(jax.device_get(ends))
         return self._judge(state, jax.tree.map(lambda *x: np.concatenate(x), *parts))
@@ -187,7 +186,7 @@ class Compiled(Learner):
             key = key_of(state, "evaluate", number)
             return fresh(self.env, state.task, key, self.evaluation.envs)
 
-        return self._stretch(state, jax.vmap(one)(state), number, jnp.arange(self.window[0][1]))
+        return self._stretch(state, jax.vmap(one)(state), number, jnp.arange(self.window.length))
 
     def _stretch(self, state: TrainState, worlds: Worlds, number, times) -> tuple[Worlds, Episodes]:
         """Part of an evaluation, with the ends of episodes as `[steps, S, E]`."""

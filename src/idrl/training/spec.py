@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+import numpy as np
 
 from idrl.agents.spec import Learning
 from idrl.errors import IdrlError
+
+_MOST = 2**31 - 1  # counters are of 32 bits
+
+
+def _check_counts(settings: object, where: str, *names: str) -> None:
+    for name in names:
+        value = getattr(settings, name)
+        if value <= 0:
+            raise IdrlError(f"{where}.{name} is {value}; it must be positive.")
+        if value > _MOST:
+            raise IdrlError(f"{where}.{name} is {value}; it is at most {_MOST:,}.")
 
 
 @dataclass(frozen=True)
@@ -19,9 +33,7 @@ class Training:
     env_timeout_s: float = 120.0  # of one call of an environment on the host; 0 waits for ever
 
     def check(self, where: str) -> None:
-        for name in ("steps", "envs", "log_every_steps"):
-            if getattr(self, name) <= 0:
-                raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it must be positive.")
+        _check_counts(self, where, "steps", "envs", "log_every_steps")
         if self.env_timeout_s < 0:
             raise IdrlError(f"{where}.env_timeout_s is {self.env_timeout_s}; it is ≥ 0.")
 
@@ -35,9 +47,7 @@ class Evaluation:
     envs: int = 1
 
     def check(self, where: str) -> None:
-        for name in ("every_steps", "steps", "envs"):
-            if getattr(self, name) <= 0:
-                raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it must be positive.")
+        _check_counts(self, where, "every_steps", "steps", "envs")
 
 
 @dataclass(frozen=True)
@@ -123,10 +133,22 @@ def due(before: int, after: int, every: int) -> bool:
     return after // every > before // every
 
 
-def stretches(total: int, largest: int) -> list[tuple[int, int]]:
-    """`total` steps as (first, length) of pieces of at most `largest`: of one length where that
-    can be had, since each length is compiled for itself."""
-    least = math.ceil(total / max(1, largest))
-    count = next((n for n in range(least, 4 * least) if total % n == 0), least)
-    length = math.ceil(total / count)
-    return [(first, min(length, total - first)) for first in range(0, total, length)]
+@dataclass(frozen=True)
+class Stretches:
+    """`total` steps in pieces of at most `largest`: of one length where that can be had, since
+    each length is compiled for itself."""
+
+    total: int
+    largest: int
+
+    @property
+    def length(self) -> int:
+        least = math.ceil(self.total / max(1, self.largest))
+        few = range(least, min(4 * least, least + 1000))
+        return math.ceil(self.total / next((n for n in few if self.total % n == 0), least))
+
+    def later(self) -> Iterator[np.ndarray]:
+        """The steps of each piece but the first."""
+        length = self.length
+        for first in range(length, self.total, length):
+            yield np.arange(first, min(first + length, self.total), dtype=np.int32)
