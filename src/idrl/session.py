@@ -256,5 +256,5 @@ def _check_alive(progress: Progress, config: RunConfig) -> None:
         return
     raise TrainingDiverged(
         f"{told} No seed is left; the last checkpoint is from before. A smaller optimiser.lr often "
-        "helps, and --debug-nans names the operation."
+        f"helps{'' if progress.failures[0].operation else '; --debug-nans names the operation'}."
     )

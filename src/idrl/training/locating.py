@@ -47,8 +47,9 @@ def _walk(jaxpr: Any, consts: Sequence, args: Sequence, infinities: list[str]) -
         given = [read(atom) for atom in eqn.invars]
         out = _inner(eqn, given, infinities)
         if out is None:
-            subfuns, params = eqn.primitive.get_bind_params(eqn.params)
-            out = eqn.primitive.bind(*subfuns, *given, **params)
+            params: Any = eqn.primitive.get_bind_params(eqn.params)
+            functions, params = params if isinstance(params, tuple) else ((), params)  # older JAX
+            out = eqn.primitive.bind(*functions, *given, **params)
             out = out if eqn.primitive.multiple_results else [out]
             if _first(np.isnan, given, out):
                 raise _Nan(_named(eqn))
