@@ -228,6 +228,7 @@ def evaluate(
     if env is None and folder.read_about().get("env_object"):
         raise IdrlError("this run was trained on an environment object; pass it as env=….")
     prepare()
+    check_memory(Agent(run.config.spec, *folder.read_shapes()), run.config)
     program = make_program(run.config, make_env(run.config.env if env is None else env))
     state, _, _ = restore_state(program, folder)
     try:

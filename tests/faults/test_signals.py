@@ -1,0 +1,88 @@
+"""Ctrl-C and SIGTERM at any moment: within ten seconds, with a checkpoint, and how to go on."""
+
+import random
+import signal
+import time
+
+import pytest
+from driver import LOOPS, SMALL, check_valid, difference
+
+pytestmark = pytest.mark.faults
+NUMBERS = (signal.SIGINT, signal.SIGTERM)
+
+
+def check_obeyed(child, number, victim) -> bool:
+    """Whether the signal came before the run's end."""
+    asked = time.monotonic()
+    child.signal(number)
+    status = child.wait()
+    assert time.monotonic() - asked < 10
+    check_valid(victim)
+    if status == 0:
+        return False
+    # before its handlers are there, a process ends as any other
+    assert status in (130, -number), child.err
+    if status == 130 and "Stopped" in child.out:
+        assert f"idrl train --resume {victim.name}" in child.out
+    return True
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_signals_at_random_moments(loop, nursery, reference, tmp_path, tally):
+    chance, whole, victim = random.Random(f"signals {loop}"), reference(loop), tmp_path / "victim"
+    tries = 0
+    for number in NUMBERS * 2:
+        if victim.exists():
+            child = nursery.start("train", "--resume", "victim", folder=tmp_path)
+        else:
+            child = nursery.start(*whole.arguments, "--out", "victim", folder=tmp_path)
+        time.sleep(chance.uniform(0.1, 0.9) * whole.seconds)
+        tries += check_obeyed(child, number, victim)
+    child = nursery.run("train", "--resume", "victim", folder=tmp_path)
+    assert child.status == 0, child.err
+    tally(f"SIGINT and SIGTERM, {loop}", tries, tries, *difference(victim, whole.path))
+
+
+LONG = {
+    # what is slow, and how to know that it has begun
+    "warm-up": (["learning.learning_starts_steps=100000"], "config.toml"),
+    "evaluation": (["evaluation.steps=100000"], "config.toml"),
+}
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("what", LONG)
+def test_in_the_middle_of_what_takes_minutes(what, number, nursery, tmp_path, tally):
+    """A hosted environment of 50 steps a second."""
+    settings, begun = LONG[what]
+    child = nursery.start(
+        "train", "dqn", "odd-slow", "--steps", "200", "--out", "victim", *SMALL, *settings,
+        folder=tmp_path,
+    )  # fmt: skip
+    victim = tmp_path / "victim"
+    deadline = time.monotonic() + 100
+    while not (victim / begun).exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(12 if what == "evaluation" else 6)
+    assert check_obeyed(child, number, victim)
+    assert "Continue with: idrl train --resume victim" in child.out, child.err
+    if what == "evaluation":
+        assert "Stopped at step" in child.out
+    tally(f"signal in a long {what}", 1, 1)
+
+
+def test_an_evaluation_that_was_cut_short_is_made_anew(nursery, reference, tmp_path, tally):
+    """The slow environment computes what the plain one does."""
+    plain, slow = tmp_path / "plain", tmp_path / "slow"
+    arguments = ["--steps", "200", *SMALL, "evaluation.steps=600"]
+    assert nursery.run(
+        "train", "dqn", "odd-plain", "--out", "plain", *arguments, folder=tmp_path
+    ).status == 0  # fmt: skip
+    child = nursery.start("train", "dqn", "odd-slow", "--out", "slow", *arguments, folder=tmp_path)
+    while not (slow / "metrics.csv").exists() and not (slow / "episodes.csv").exists():
+        time.sleep(0.05)
+    time.sleep(8)  # 200 steps take two seconds of two environments, the evaluation six a piece
+    assert check_obeyed(child, signal.SIGINT, slow)
+    child = nursery.run("train", "--resume", "slow", folder=tmp_path)
+    assert child.status == 0, child.err
+    tally("evaluation cut short", 1, 1, *difference(slow, plain))
