@@ -24,7 +24,7 @@ from idrl import session
 from idrl.config import resolve
 from idrl.envs import make_env
 from idrl.session import make_program
-from idrl.training import learner
+from idrl.training import compiled, learner
 
 CASES = {
     "c51-ids on deep_sea/10, 8 seeds": ("c51-ids", "deep_sea/10", {"seeds": 8}),
@@ -36,23 +36,27 @@ CASES = {
 }
 
 
-def _unguarded(state, agent, metrics, update):
-    return state._replace(agent=agent)
+def _not_noted(state, metrics, update):
+    return state
+
+
+def _not_held(state, before):
+    return state
 
 
 def freeze(pairs: int = 15) -> None:
     """Medians of the times of blocks, one with and one without in turn."""
     for title, (agent, env, changes) in CASES.items():
         config = resolve(agent, env, changes=[changes])
-        guarded = learner.guarded
+        ours = learner.noted, compiled.hold
         boxes = {}
-        for name, function in (("with", guarded), ("without", _unguarded)):
-            learner.guarded = function
+        for name, functions in (("with", ours), ("without", (_not_noted, _not_held))):
+            learner.noted, compiled.hold = functions
             program = make_program(config, make_env(env))
             state, _ = program.start(program.seed_keys(0))
             state, _ = program.block(state, np.int32(0))  # compiles
             boxes[name] = [program, state]
-        learner.guarded = guarded
+        learner.noted, compiled.hold = ours
         ratios = []
         for _ in range(pairs):
             seconds = {}

@@ -33,7 +33,14 @@ class Plain(gymnasium.Env):
 
 
 class Slow(Plain):
+    """Fifty steps a second, and a file that is as long as there were steps."""
+
     seconds = 0.02
+
+    def step(self, action):
+        with open("steps", "ab") as file:
+            file.write(b".")
+        return super().step(action)
 
 
 class Raises(Plain):

@@ -43,46 +43,42 @@ def test_signals_at_random_moments(loop, nursery, reference, tmp_path, tally):
     tally(f"SIGINT and SIGTERM, {loop}", tries, tries, *difference(victim, whole.path))
 
 
-LONG = {
-    # what is slow, and how to know that it has begun
-    "warm-up": (["learning.learning_starts_steps=100000"], "config.toml"),
-    "evaluation": (["evaluation.steps=100000"], "config.toml"),
+LONG = {  # what is slow, and after how many steps it has surely begun
+    "warm-up": ("learning.learning_starts_steps=100000", 100),
+    "evaluation": ("evaluation.steps=100000", 300),
 }
+
+
+def wait_for_steps(folder, count) -> None:
+    """Of the slow environment: 64 examples, 200 steps of training, then the evaluation."""
+    file = folder / "steps"
+    while not file.exists() or file.stat().st_size < count:
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("number", NUMBERS)
 @pytest.mark.parametrize("what", LONG)
 def test_in_the_middle_of_what_takes_minutes(what, number, nursery, tmp_path, tally):
-    """A hosted environment of 50 steps a second."""
-    settings, begun = LONG[what]
-    child = nursery.start(
-        "train", "dqn", "odd-slow", "--steps", "200", "--out", "victim", *SMALL, *settings,
-        folder=tmp_path,
-    )  # fmt: skip
-    victim = tmp_path / "victim"
-    deadline = time.monotonic() + 100
-    while not (victim / begun).exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(12 if what == "evaluation" else 6)
-    assert check_obeyed(child, number, victim)
+    setting, begun = LONG[what]
+    arguments = ["--steps", "200", "--out", "victim", *SMALL, setting]
+    child = nursery.start("train", "dqn", "odd-slow", *arguments, folder=tmp_path)
+    wait_for_steps(tmp_path, begun)
+    assert check_obeyed(child, number, tmp_path / "victim")
     assert "Continue with: idrl train --resume victim" in child.out, child.err
-    if what == "evaluation":
-        assert "Stopped at step" in child.out
+    where = "Stopped at step 2" if what == "evaluation" else "Stopped before its first checkpoint"
+    assert where in child.out
     tally(f"signal in a long {what}", 1, 1)
 
 
-def test_an_evaluation_that_was_cut_short_is_made_anew(nursery, reference, tmp_path, tally):
+def test_an_evaluation_that_was_cut_short_is_made_anew(nursery, tmp_path, tally):
     """The slow environment computes what the plain one does."""
-    plain, slow = tmp_path / "plain", tmp_path / "slow"
     arguments = ["--steps", "200", *SMALL, "evaluation.steps=600"]
-    assert nursery.run(
-        "train", "dqn", "odd-plain", "--out", "plain", *arguments, folder=tmp_path
-    ).status == 0  # fmt: skip
+    child = nursery.run("train", "dqn", "odd-plain", "--out", "plain", *arguments, folder=tmp_path)
+    assert child.status == 0, child.err
     child = nursery.start("train", "dqn", "odd-slow", "--out", "slow", *arguments, folder=tmp_path)
-    while not (slow / "metrics.csv").exists() and not (slow / "episodes.csv").exists():
-        time.sleep(0.05)
-    time.sleep(8)  # 200 steps take two seconds of two environments, the evaluation six a piece
-    assert check_obeyed(child, signal.SIGINT, slow)
+    wait_for_steps(tmp_path, 300)
+    assert check_obeyed(child, signal.SIGINT, tmp_path / "slow")
+    assert "Stopped at step 2" in child.out, child.err
     child = nursery.run("train", "--resume", "slow", folder=tmp_path)
     assert child.status == 0, child.err
-    tally("evaluation cut short", 1, 1, *difference(slow, plain))
+    tally("evaluation cut short", 1, 1, *difference(tmp_path / "slow", tmp_path / "plain"))

@@ -19,6 +19,7 @@ from idrl.agents import Agent
 from idrl.agents.agent import refresh_target
 from idrl.envs.base import Env
 from idrl.training.evaluation import Score, fresh, play, play_episodes, score_of
+from idrl.training.health import hold
 from idrl.training.learner import (
     EXAMPLE_STEPS,
     SAME,
@@ -148,10 +149,11 @@ class Compiled(Learner):
                 state = state._replace(agent=refresh_target(state.agent))
             return state, out
 
-        inner = min(c.block, c.target_every)
+        before, inner = state.agent, min(c.block, c.target_every)
         state, ((episodes, told), metrics) = loop(
             cycle, state, start + inner * jnp.arange(c.block // inner)
         )
+        state = hold(state, before)
         flat = functools.partial(_flatten, leaf_axes=2)  # [vector steps, S, E]
         told = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]).mean(0), told)
         metrics = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]).mean(0), metrics)

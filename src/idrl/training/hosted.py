@@ -22,6 +22,7 @@ from idrl.envs.host import HostEnv, Vector
 from idrl.training import fleet as fleets
 from idrl.training.evaluation import Score
 from idrl.training.fleet import Ends, Fleet, Journal, Voyage, by_seed
+from idrl.training.health import hold
 from idrl.training.hosted_evaluation import Judge
 from idrl.training.learner import EXAMPLE_STEPS, SAME, SEEDS, Learner, quick
 from idrl.training.locating import first_bad_operation
@@ -95,6 +96,8 @@ class Hosted(Learner):
             donate_argnums=used and (0, 1),
         )
         self._copy = jax.jit(over(self._copy_target, (SEEDS,), SEEDS), donate_argnums=used)
+        self._duplicate = jax.jit(lambda agent: jax.tree.map(jnp.copy, agent))
+        self._hold = jax.jit(over(hold, (SEEDS, SEEDS), SEEDS), donate_argnums=used)
         self._keep = jax.jit(
             over(jax.vmap(self._keep_best), (SEEDS, SEEDS), (SEEDS, SEEDS)),
             donate_argnums=used, compiler_options=quick(),
@@ -164,6 +167,7 @@ class Hosted(Learner):
         c = self.cadence
         first = c.warmup_vector_steps + int(start) * c.vector_steps
         state, voyage = self._split(state, first)
+        before = self._duplicate(state.agent)
         ends, (told, metrics) = Ends(self.seeds), self._zeros(state, voyage.fleet)
         for i in range(int(start), int(start) + c.block):
             for step in range(c.vector_steps):
@@ -176,6 +180,7 @@ class Hosted(Learner):
                     if c.block >= c.target_every and (i + 1) % c.target_every == 0:
                         state = self._copy(state)
                 ends.add(voyage.advance(np.asarray(action).reshape(-1)))
+        state = self._hold(state, before)
         told, metrics = jax.device_get((told, metrics))
         means = {name: x / (c.block * c.updates) for name, x in metrics.items()}
         means |= {name: x / (c.block * c.vector_steps) for name, x in told.items()}

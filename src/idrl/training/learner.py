@@ -19,7 +19,7 @@ from idrl import replay as ring
 from idrl.agents import Agent
 from idrl.agents.agent import refresh_target
 from idrl.training.evaluation import Score
-from idrl.training.health import FINE, guarded
+from idrl.training.health import FINE, noted
 from idrl.training.program import Best, TrainState
 from idrl.training.seeding import seed_key, stream
 from idrl.training.spec import Cadence, Evaluation, Training, cadence
@@ -90,7 +90,7 @@ class Learner:
             self.learning.gamma,
         )  # fmt: skip
         agent, metrics = self.agent.learn(state.agent, batch)
-        return guarded(state, agent, metrics, update), metrics
+        return noted(state._replace(agent=agent), metrics, update), metrics
 
     def _fresh(self, key_data, agent_key, examples, task, worlds, obs) -> TrainState:
         """A seed before its first step; `obs` `[E, ...]` is shaped like its observations."""
