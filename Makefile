@@ -3,13 +3,17 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint docs clean
+.PHONY: demo test faults lint docs clean
 
 demo: $(VENV)/.run
 	$(BIN)/idrl train
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --dist loadscope
+
+# Kills, damages and fuzzes real runs, and prints a table of what survived.
+faults: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "faults or not faults" --cases 800 tests/faults
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -57,7 +57,7 @@ def main() -> None:
         config = resolve("c51-ids", env, changes=[{"seeds": seeds}])
         program = make_program(config, make_env(env))
         state, _ = program.start(program.seed_keys(0))
-        like = jax.eval_shape(program.start, program.seed_keys(0))[0]
+        like = program.like()
         size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state)) / 2**20
         with tempfile.TemporaryDirectory() as name:
             ours, theirs = Path(name) / "ours", Path(name) / "orbax"

@@ -3,3 +3,7 @@
 import jax
 
 jax.config.update("jax_num_cpu_devices", 2)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--cases", type=int, default=150, help="cases of each fuzzed test")

@@ -109,7 +109,7 @@ def test_numbers_gone_wrong_stop_the_run(tmp_path):
             state, step = super().step(task, state, action, key)
             return state, step._replace(reward=jnp.float32(jnp.nan))
 
-    with pytest.raises(TrainingDiverged, match="loss_q of seed 0"):
+    with pytest.raises(TrainingDiverged, match="At step 22 the loss of head q of seed 0"):
         idrl.train("dqn", Broken(), steps=200, settings=SMALL, out=tmp_path / "run")
 
 

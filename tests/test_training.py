@@ -195,7 +195,7 @@ def test_one_compilation_serves_every_block():
     p = program(4)
     collect(p)
     assert p.cadence.blocks > 2
-    assert p.start._cache_size() == p.block._cache_size() == p.evaluate._cache_size() == 1
+    assert [f._cache_size() for f in (p._open, p.block, p._enter, p._judge)] == [1] * 4
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_the_replay_is_not_copied(envs, every, mask_prob):
     }
     config = resolve("dqn-ids", "deep_sea/4", changes=[change | {"seeds": 2}])
     p = make_program(config, make_env(config.env))
-    state = jax.eval_shape(p.start, p.seed_keys(0))[0]
+    state = p.like()
     memory = p.block.lower(state, jnp.int32(0)).compile().memory_analysis()
     replay = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state.replay)) // 2
     assert memory.alias_size_in_bytes > replay  # donated, per device

@@ -34,8 +34,9 @@ import idrl
 from idrl.envs import make_env
 from idrl.envs.deep_sea import solved_episode
 from idrl.report.statistics import interval
+from idrl.resuming import restore_state
 from idrl.runs.folder import RunFolder, describe
-from idrl.session import make_program, restore_state
+from idrl.session import make_program
 
 TASKS = ("deep_sea/20", "deep_sea/20?slip=0.05", "noisy_chain/6")
 EPISODES = {"deep_sea/20": 400, "deep_sea/20?slip=0.05": 800, "noisy_chain/6": 400}

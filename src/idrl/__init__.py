@@ -25,6 +25,8 @@ _HOME = {
     "Step": "envs",
     "Decision": "ids",
     "IdrlError": "errors",
+    "RunFailed": "errors",
+    "TrainingDiverged": "errors",
 }
 _MODULES = ("ids", "rules", "losses", "agents", "envs", "bandits")
 
@@ -35,7 +37,7 @@ if TYPE_CHECKING:  # what __getattr__ finds, for type checkers and editors
     from idrl.agents import AgentSpec, register_agent  # noqa: F401
     from idrl.api import Run, evaluate, load, open_run, train  # noqa: F401
     from idrl.envs import Env, Step, register_env  # noqa: F401
-    from idrl.errors import IdrlError  # noqa: F401
+    from idrl.errors import IdrlError, RunFailed, TrainingDiverged  # noqa: F401
     from idrl.ids import Decision  # noqa: F401
     from idrl.policy import Policy  # noqa: F401
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -14,15 +14,17 @@ from idrl.agents import Agent
 from idrl.config import RunConfig, assignments, read_config, resolve
 from idrl.devices import prepare
 from idrl.envs import Env, HostEnv, make_env
-from idrl.errors import IdrlError
-from idrl.policy import Policy
+from idrl.errors import IdrlError, RunFailed
+from idrl.policy import Policy, load_policy
 from idrl.report.run_figures import draw_figures
+from idrl.resuming import changed, restore_state
 from idrl.runs import checkpoint
 from idrl.runs import sinks as guests
 from idrl.runs.folder import RunFolder, free_name
 from idrl.runs.records import read_table
 from idrl.schema import build, to_dict
-from idrl.session import Display, make_program, restore_state, run_session
+from idrl.session import Display, make_program, run_session
+from idrl.sizing import check_memory
 from idrl.training.evaluation import Score
 
 DEFAULT_SEEDS = 8  # of the default run; a run of one's own has one seed unless told otherwise
@@ -49,6 +51,11 @@ class Run:
         return read_table(self.path / "distributions.csv")
 
     @property
+    def frozen(self) -> list[dict[str, str]]:
+        """Seeds whose numbers were no longer finite, with the step and which numbers."""
+        return read_table(self.path / "frozen.csv")
+
+    @property
     def seeds(self) -> range:
         return range(self.config.seed, self.config.seed + self.config.seeds)
 
@@ -68,27 +75,19 @@ def train(
     wandb: bool | None = None,
     display: Display | None = None,
     until: Callable[[], bool] | None = None,
+    debug_nans: bool = False,
 ) -> Run:
     """Train `agent` on `env` (a name, an environment object, or a factory) and return its run.
 
     `settings` changes the config: a nested dictionary, or texts such as "heads.q.k=20". With
-    `resume` the run in that folder goes on where its newest checkpoint left it; a run on an
+    `resume` the run in that folder goes on where its newest checkpoint left it, with its own
+    settings, of which only `steps` and how often it is logged may be changed; a run on an
     environment object needs that object again as `env`. `until` is asked about once a second, when
     new rows are in the run's tables; where it says yes the run ends early, with a checkpoint.
     `tensorboard` and `wandb` also tell the numbers there; a resumed run keeps what it had unless
-    told otherwise.
+    told otherwise. `debug_nans` names the operation that made the first number that is none, at the
+    price of a copy of the state in memory.
     """
-    asked = {"tensorboard": tensorboard, "wandb": wandb}
-    if resume is not None:
-        told = {"agent": agent, "steps": steps, "seeds": seeds, "seed": seed, "out": out,
-                 "config": config, "settings": settings or None}  # fmt: skip
-        extra = [name for name, value in told.items() if value is not None]
-        if extra:
-            raise IdrlError(
-                f"a resumed run keeps its own settings: leave {', '.join(extra)} away, "
-                "or start a new run."
-            )
-        return _resume(Path(resume), env, asked, display, until)
     file = read_config(config) if isinstance(config, (str, Path)) else dict(config or {})
     flags: dict[str, Any] = {}
     if steps is not None:
@@ -96,9 +95,15 @@ def train(
     for name, value in (("seeds", seeds), ("seed", seed)):
         if value is not None:
             flags[name] = value
+    how = _How({"tensorboard": tensorboard, "wandb": wandb}, display, until, debug_nans)
+    changes = [dict(settings)] if isinstance(settings, Mapping) else assignments(settings)
+    if resume is not None:
+        if out is not None:
+            raise IdrlError("a resumed run stays in its folder: leave out= or --out away.")
+        told = [{} if agent is None else {"agent": agent}, file, *changes, flags]
+        return _resume(Path(resume), env, told, how)
     if agent is None and env is None and not file:
         flags = {"seeds": DEFAULT_SEEDS} | flags
-    changes = [dict(settings)] if isinstance(settings, Mapping) else assignments(settings)
     prepare()
     given = None if isinstance(env, str) or env is None else make_env(env)
     resolved = resolve(
@@ -106,8 +111,9 @@ def train(
         obs_shape=given.obs_shape if isinstance(given, HostEnv) else None,
     )  # fmt: skip
     world = make_env(resolved.env) if given is None else given
-    Agent(resolved.spec, world.obs_shape, world.num_actions)  # refuses what cannot be built
-    sinks = _sinks({}, asked)
+    # refuses what cannot be built, or not here
+    check_memory(Agent(resolved.spec, world.obs_shape, world.num_actions), resolved)
+    sinks = _sinks({}, how.asked)
     path = Path(out) if out else free_name(Path("runs"), f"{resolved.agent}-{resolved.env}")
     about = {
         "obs_shape": list(world.obs_shape),
@@ -117,15 +123,27 @@ def train(
     }
     folder = RunFolder.create(path, to_dict(resolved), about)
     try:
-        return _go(folder, resolved, world, sinks, display, until)
+        return _go(folder, resolved, world, sinks, how)
     except guests.SinkRefused:
         folder.discard()
         raise
 
 
-def _resume(path: Path, env: Any, asked, display: Display | None, until) -> Run:
+class _How(NamedTuple):
+    """What changes nothing about what a run computes."""
+
+    asked: dict[str, bool | None]  # sinks
+    display: Display | None
+    until: Callable[[], bool] | None
+    debug_nans: bool
+
+
+def _resume(path: Path, env: Any, changes: list[dict[str, Any]], how: _How) -> Run:
     folder = RunFolder.open(path)
-    config = build(RunConfig, folder.read_config())
+    old = build(RunConfig, folder.read_config())
+    if isinstance(env, str):
+        changes, env = [{"env": env}, *changes], None
+    config = changed(old, changes)
     prepare()
     about = folder.read_about()
     if env is None and about.get("env_object"):
@@ -133,20 +151,36 @@ def _resume(path: Path, env: Any, asked, display: Display | None, until) -> Run:
             f"{str(path)!r} was trained on an environment object; resume it from Python with "
             "idrl.train(resume=…, env=that_object)."
         )
-    sinks = _sinks(about.get("sinks", {}), asked)
+    sinks = _sinks(about.get("sinks", {}), how.asked)
     world = make_env(config.env if env is None else env)
-    return _go(folder, config, world, sinks, display, until)
+    shape, actions = folder.read_shapes()
+    if (world.obs_shape, world.num_actions) != (shape, actions):
+        raise IdrlError(
+            f"the run is for observations of shape {shape} and {actions} actions, but {world.name} "
+            f"has {world.obs_shape} and {world.num_actions}."
+        )
+    check_memory(Agent(config.spec, shape, actions), config)
+    return _go(folder, config, world, sinks, how, keep=config != old)
 
 
 def _go(
-    folder: RunFolder, config: RunConfig, env: Env | HostEnv, sinks: dict[str, str], display, until
-) -> Run:
+    folder: RunFolder, config: RunConfig, env: Env | HostEnv, sinks: dict[str, str], how: _How,
+    keep: bool = False,
+) -> Run:  # fmt: skip
+    """`keep`: the config is not yet the one in the folder."""
+
     def open_sinks() -> guests.Sinks:
         name = folder.remember_sinks(sinks)
         return guests.open_sinks(sinks, folder.path, name, to_dict(config))
 
-    run_session(folder, config, env, sinks=open_sinks, display=display, until=until)
-    draw_figures(folder.path)
+    run_session(
+        folder, config, env, sinks=open_sinks, display=how.display, until=how.until,
+        debug_nans=how.debug_nans, keep=keep,
+    )  # fmt: skip
+    try:
+        draw_figures(folder.path)
+    except OSError as error:
+        raise RunFailed(f"the run is finished, but not all is drawn: {error}.") from None
     return Run(folder.path, config)
 
 
@@ -166,14 +200,18 @@ def open_run(path: str | Path | Run) -> Run:
 
 
 def load(path: str | Path | Run, seed: int | None = None, weights: str = "best") -> Policy:
-    """The agent that a run trained: of `seed` (default: the seed that scored best), with the
-    weights of its best evaluation, or its latest (`weights="latest"`)."""
+    """The agent in a file that `Policy.save` wrote, or the one that a run trained: of `seed`
+    (default: the seed that scored best), with the weights of its best evaluation, or its latest
+    (`weights="latest"`)."""
     if weights not in ("best", "latest"):
         raise IdrlError(f"weights is {weights!r}; it must be 'best' or 'latest'.")
+    if not isinstance(path, Run) and Path(path).is_file():
+        if seed is not None:
+            raise IdrlError(f"{str(path)!r} holds one agent: leave seed={seed} away.")
+        return load_policy(Path(path))
     run = open_run(path)
     place = _newest_checkpoint(run)
-    about = RunFolder.open(run.path).read_about()
-    agent = Agent(run.config.spec, tuple(about["obs_shape"]), int(about["num_actions"]))
+    agent = Agent(run.config.spec, *RunFolder.open(run.path).read_shapes())
     count = run.config.seeds
     scores = checkpoint.restore(place, jax.ShapeDtypeStruct((count,), np.float32), "best/score")
     if seed is None:
@@ -205,6 +243,7 @@ def evaluate(
     if env is None and folder.read_about().get("env_object"):
         raise IdrlError("this run was trained on an environment object; pass it as env=….")
     prepare()
+    check_memory(Agent(run.config.spec, *folder.read_shapes()), run.config)
     program = make_program(run.config, make_env(run.config.env if env is None else env))
     state, _, _ = restore_state(program, folder)
     try:
@@ -216,6 +255,8 @@ def evaluate(
 def _newest_checkpoint(run: Run) -> Path:
     place, damaged = checkpoint.newest(run.path / "checkpoints")
     if place is None:
-        why = " ".join(damaged) or "it has no checkpoint yet."
-        raise IdrlError(f"{str(run.path)!r} has no weights to load: {why}")
+        why = "; ".join(f"{n} is damaged: {w}" for n, w in damaged.items())
+        raise IdrlError(
+            f"{str(run.path)!r} has no weights to load: {why or 'it has no checkpoint yet'}."
+        )
     return place

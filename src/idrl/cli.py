@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -11,9 +12,10 @@ from typing import NoReturn
 from idrl import __version__
 from idrl.bandits.command import add_parser as add_bandit
 from idrl.bsuite.command import add_parser as add_bsuite
-from idrl.errors import IdrlError, TrainingDiverged, nearest
+from idrl.errors import IdrlError, RunFailed, nearest
 from idrl.playing.command import add_parser as add_play
 from idrl.report.command import add_parsers as add_reports
+from idrl.stopping import last_resort
 
 
 class _Parser(argparse.ArgumentParser):
@@ -71,6 +73,10 @@ def parser() -> argparse.ArgumentParser:
             f"--{sink}", action=argparse.BooleanOptionalAction,
             help=f"also record to {where}; a resumed run keeps it",
         )  # fmt: skip
+    c.add_argument(
+        "--debug-nans", action="store_true",
+        help="name the operation that makes the first NaN or infinity; takes twice the memory",
+    )  # fmt: skip
     c.set_defaults(call=_train)
 
     c = commands.add_parser("evaluate", help="score the best weights of a run")
@@ -100,17 +106,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from rich.console import Console
 
     errors = Console(stderr=True, highlight=False, soft_wrap=True)
+
+    def farewell() -> None:
+        errors.show_cursor()
+        errors.print("idrl: stopped in the middle of something; runs go on with --resume.")
+
+    def warned(message, category, filename, lineno, file=None, line=None) -> None:
+        errors.print(f"idrl: {message}", markup=False)
+
     try:
-        top = parser()
-        options = top.parse_args(arguments)
-        if options.command is None:
-            top.print_help()
-            return 0
-        return options.call(options, Console(highlight=False))
+        with warnings.catch_warnings(), last_resort(farewell):
+            warnings.showwarning = warned  # a sentence, as errors are, without our line numbers
+            return _run(arguments, Console(highlight=False))
     except IdrlError as error:
         errors.print(f"idrl: {error}", markup=False)
         return 2
-    except TrainingDiverged as error:
+    except RunFailed as error:
         errors.print(f"idrl: {error}", markup=False)
         return 1
     except KeyboardInterrupt:
@@ -118,6 +129,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 141
+
+
+def _run(arguments: Sequence[str] | None, console) -> int:
+    top = parser()
+    options = top.parse_args(arguments)
+    if options.command is None:
+        top.print_help()
+        return 0
+    return options.call(options, console)
 
 
 def _train(options, console) -> int:
@@ -132,6 +152,7 @@ def _train(options, console) -> int:
                 seed=options.seed, out=options.out, config=options.config,
                 settings=options.settings, resume=options.resume,
                 tensorboard=options.tensorboard, wandb=options.wandb, display=display,
+                debug_nans=options.debug_nans,
             )  # fmt: skip
         except Interrupted as stop:
             console.print(f"{stop} Continue with: idrl train --resume {stop.path}", markup=False)

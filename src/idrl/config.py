@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from idrl.errors import IdrlError
 from idrl.networks.heads import Head
 from idrl.networks.trunks import Trunk
 from idrl.presets import preset
+from idrl.runs.files import read_toml
 from idrl.schema import build, merge, parse_assignment, to_dict
 from idrl.training.spec import Evaluation, Training
 
@@ -86,12 +86,4 @@ def assignments(texts: Iterable[str]) -> list[dict[str, Any]]:
 
 def read_config(path: str | Path) -> dict[str, Any]:
     """The settings in a TOML file."""
-    path = Path(path)
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise IdrlError(f"there is no config file {str(path)!r}.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise IdrlError(f"the config file {str(path)!r} cannot be read: {error}.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise IdrlError(f"the config file {str(path)!r} is not valid TOML: {error}.") from None
+    return read_toml(Path(path), f"config file {str(path)!r}")

@@ -56,13 +56,13 @@ class LiveDisplay:
         self.clock, self.last_steps = now, progress.steps
         self.recent = (self.recent + progress.episodes.returns.tolist())[-100 * config.seeds :]
         if progress.metrics:
-            m = {name: float(np.mean(v)) for name, v in progress.metrics.items()}
+            m = {name: float(np.mean(v[progress.alive])) for name, v in progress.metrics.items()}
             self.ranges = (
                 f"σ {m['sigma_min']:.3g}–{m['sigma_max']:.3g}   "
                 f"ρ² {m['rho2_min']:.3g}–{m['rho2_max']:.3g}"
             )
         if progress.score is not None:
-            self.score = plus_minus(progress.score.return_mean)
+            self.score = plus_minus(progress.score.return_mean[progress.alive])
         acting = f"{np.mean(self.recent):.3g}" if self.recent else "–"
         line = f"episode return {acting}   evaluation {self.score}   {self.ranges}"
         if self.console.is_terminal:
@@ -83,23 +83,26 @@ def summary(run: Run) -> Table:
     """One row a seed: what it reached, when it solved the task and what acting cost, where these
     are defined; below them the seeds together."""
     found = _by_seed(run)
+    frozen = {row["seed"]: f"at step {int(row['steps']):,}" for row in run.frozen}
     table = Table(title=f"{run.config.agent} on {run.config.env}", title_justify="left")
-    for name in ("seed", *found):
+    for name in ("seed", *found, *(("frozen",) if frozen else ())):
         table.add_column(name, justify="right")
     for index, seed in enumerate(run.seeds):
-        table.add_row(str(seed), *(_COLUMNS[name](x[index]) for name, x in found.items()))
-    notes = []
+        cells = [_COLUMNS[name](x[index]) for name, x in found.items()]
+        table.add_row(str(seed), *cells, *([frozen.get(str(seed), "")] if frozen else []))
+    notes = [f"Frozen: {len(frozen)} of {len(run.seeds)} seeds."] if frozen else []
     if run.config.seeds == 1:
         notes.append("One seed: there is no interval.")
     else:
         table.add_section()
         for label, tell in (("mean ± 95%", plus_minus), ("IQM", _iqm)):
-            cells = ("" if name in _COUNTS else tell(x) for name, x in found.items())
+            cells = ["" if name in _COUNTS else tell(x) for name, x in found.items()]
             table.add_row(label, *cells)
         if _SOLVED in found:
             notes.append(_solved(found[_SOLVED]))
     if _REGRET in found:
-        last = numbers(run.evaluations[-run.config.seeds :], "regret")
+        latest = {row["seed"]: row for row in run.evaluations}
+        last = numbers(list(latest.values()), "regret")
         notes.append(
             "Regret: what the best policy expects of an episode less what acting got, summed; "
             f"of the last evaluation {plus_minus(last)} an episode."

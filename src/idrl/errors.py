@@ -10,8 +10,12 @@ class IdrlError(ValueError):
     """Bad input. The command line prints its sentence and exits with status 2."""
 
 
-class TrainingDiverged(RuntimeError):
-    """A loss stopped being a number. The last checkpoint is intact."""
+class RunFailed(RuntimeError):
+    """A run that cannot go on. Its last checkpoint is intact; the command line exits with 1."""
+
+
+class TrainingDiverged(RunFailed):
+    """Losses, gradients or Q-values of every seed stopped being numbers."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

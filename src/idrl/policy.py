@@ -1,7 +1,11 @@
-"""A trained agent to act with: numpy in, numpy out."""
+"""A trained agent to act with: numpy in, numpy out. It can be saved as one file."""
 
 from __future__ import annotations
 
+import json
+import os
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -12,6 +16,12 @@ from idrl.agents import Agent
 from idrl.config import RunConfig
 from idrl.errors import IdrlError
 from idrl.ids import Decision
+from idrl.runs.arrays import read_arrays, read_metadata, sync, write_arrays
+from idrl.runs.files import shapes_of
+from idrl.schema import build, to_dict
+from idrl.sizing import shapes
+
+MODEL_FORMAT = 1
 
 
 class Policy:
@@ -22,6 +32,29 @@ class Policy:
         self.params, self.prior = params, prior
         self._evaluate = jax.jit(lambda *args: self._choose(agent.spec.evaluate, False, *args))
         self._explore = jax.jit(lambda *args: self._choose(agent.spec.explore, True, *args))
+
+    def save(self, path: str | Path) -> Path:
+        """Write weights and config to one safetensors file, which `idrl.load` reads: numbers and
+        a JSON text, nothing that could run."""
+        path = Path(path)
+        about = {
+            "format": MODEL_FORMAT,
+            "version": metadata.version("idrl"),
+            "config": to_dict(self.config),
+            "obs_shape": list(self.agent.obs_shape),
+            "num_actions": self.agent.num_actions,
+            "seed": self.seed,
+        }
+        draft = path.with_name(f".{path.name}.draft-{os.getpid()}")
+        try:
+            tree = {"params": self.params, "prior": self.prior}
+            write_arrays(draft, tree, {"idrl": json.dumps(about)})
+            sync(draft)
+            os.replace(draft, path)
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            raise IdrlError(f"{str(path)!r} cannot be written: {error}.") from None
+        return path
 
     def _choose(self, rule, noisy, params, prior, obs, mask, key):
         n = obs.shape[0]
@@ -58,3 +91,32 @@ class Policy:
             obs = obs.astype(np.float32)
         decision = function(self.params, self.prior, obs, mask, jax.random.key(seed))
         return Decision(*(np.asarray(x)[0] if single else np.asarray(x) for x in decision))
+
+
+def load_policy(path: Path) -> Policy:
+    """What `Policy.save` wrote. Sizes follow from the config in the file and are compared with the
+    file's own before anything is read."""
+    name = repr(str(path))
+    text = read_metadata(path).get("idrl")
+    if text is None:
+        raise IdrlError(f"{name} holds no agent of idrl; agent.save(…) writes such a file.")
+    try:
+        about = json.loads(text)
+        if not isinstance(about, dict):
+            raise ValueError("it is no table")
+    except (ValueError, RecursionError) as error:
+        raise IdrlError(f"what {name} says of its agent cannot be read: {error}.") from None
+    if about.get("format") != MODEL_FORMAT:
+        raise IdrlError(
+            f"{name} has model format {about.get('format')!r}, written by idrl "
+            f"{str(about.get('version'))[:20]!r}; this idrl {metadata.version('idrl')} reads "
+            f"{MODEL_FORMAT}."
+        )
+    config = build(RunConfig, about.get("config", {}))
+    agent = Agent(config.spec, *shapes_of(about, name))
+    params, prior = shapes(agent)
+    tree = read_arrays(path, {"params": params, "prior": prior})
+    seed = about.get("seed")
+    if not isinstance(seed, int):
+        raise IdrlError(f"{name} does not say which seed its agent is of.")
+    return Policy(config, agent, tree["params"], tree["prior"], seed)

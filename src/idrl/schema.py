@@ -64,6 +64,15 @@ def merge(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
+def flat(data: dict[str, Any], where: str = "") -> dict[str, Any]:
+    """{'heads': {'q': {'k': 20}}} → {'heads.q.k': 20}."""
+    out: dict[str, Any] = {}
+    for key, value in data.items():
+        name = _join(where, key)
+        out |= flat(value, name) if isinstance(value, dict) and value else {name: value}
+    return out
+
+
 def parse_assignment(text: str) -> dict[str, Any]:
     """`heads.q.k=20` → {'heads': {'q': {'k': 20}}}. Values: numbers, booleans, lists, words."""
     path, equals, value = text.partition("=")

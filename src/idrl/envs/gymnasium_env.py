@@ -12,6 +12,7 @@ import numpy as np
 from gymnasium import spaces
 
 from idrl.envs.host import HostEnv, Seen
+from idrl.envs.patience import Patience
 from idrl.errors import IdrlError, unknown
 
 MASK = "action_mask"  # the key of `info` that PettingZoo and Gymnasium's own Taxi use
@@ -37,7 +38,8 @@ class GymnasiumEnv(HostEnv):
         assert wrapped.observation_space.shape is not None
         self.obs_shape = tuple(wrapped.observation_space.shape)
         self.obs_dtype = wrapped.observation_space.dtype
-        _, info = _guarded(self.name, "its first reset", lambda: wrapped.reset(seed=0))
+        patience = Patience(self.name, 0)
+        _, info = patience.call(lambda: wrapped.reset(seed=0), lambda: "its first reset")
         self.masked = MASK in info
         wrapped.close()
 
@@ -45,16 +47,17 @@ class GymnasiumEnv(HostEnv):
         """A single environment whose observations are what the agent sees."""
         return observe_as_array(self.factory(), self.name)
 
-    def make(self, count: int) -> GymnasiumVector:
-        return GymnasiumVector(self, count)
+    def make(self, count: int, timeout_s: float = 0.0) -> GymnasiumVector:
+        return GymnasiumVector(self, count, timeout_s)
 
 
 class GymnasiumVector:
     """N environments stepped in turn."""
 
-    def __init__(self, env: GymnasiumEnv, count: int):
+    def __init__(self, env: GymnasiumEnv, count: int, timeout_s: float):
         self.env = env
-        self.envs = [env.one() for _ in range(count)]
+        self.patience = Patience(env.name, timeout_s)
+        self.envs = [self.patience.call(env.one, lambda: "its making") for _ in range(count)]
         if len({id(one.unwrapped) for one in self.envs}) < count:
             raise IdrlError(
                 f"the function that makes {env.name} returned the same environment twice; it must "
@@ -78,25 +81,30 @@ class GymnasiumVector:
                 self._reset(i, env, int(seed[i]) if seed[i] >= 0 else None)
             elif action[i] >= 0:
                 reward[i], terminated[i], truncated[i] = self._step(i, env, int(action[i]))
-        self._check(reward, action)
+        self._check(reward, action, reset)
         return Seen(self.obs, reward, terminated, truncated, reset, self.allowed)
 
     def _reset(self, i: int, env: gymnasium.Env, seed: int | None) -> None:
+        def reset() -> None:
+            obs, info = env.reset(seed=seed)
+            self.over[i], self.length[i] = False, 0
+            self._look(i, obs, info)
+
         where = f"a reset with seed {seed}" if seed is not None else "a reset"
-        obs, info = _guarded(self.env.name, where, lambda: env.reset(seed=seed))
-        self.over[i], self.length[i] = False, 0
-        self._look(i, obs, info)
+        self.patience.call(reset, lambda: f"{where} of environment {i}")
 
     def _step(self, i: int, env: gymnasium.Env, action: int) -> tuple[float, bool, bool]:
         action += self.env.first_action
-        try:
+        length = int(self.length[i]) + 1
+
+        def step() -> tuple[float, bool, bool]:
             obs, reward, terminated, truncated, info = env.step(action)
-        except Exception as error:
-            raise _failed(self.env.name, self._place(i, action), error) from error
-        self.over[i] = terminated or truncated
-        self.length[i] += 1
-        self._look(i, obs, info)
-        return float(reward), bool(terminated), bool(truncated) and not terminated
+            self.over[i] = terminated or truncated
+            self.length[i] = length
+            self._look(i, obs, info)
+            return float(reward), bool(terminated), bool(truncated) and not terminated
+
+        return self.patience.call(step, lambda: self._place(i, length, action))
 
     def _look(self, i: int, obs: Any, info: dict[str, Any]) -> None:
         self.obs[i] = obs
@@ -108,26 +116,30 @@ class GymnasiumVector:
         self.allowed[i] = np.asarray(info[MASK], bool)
         if not self.allowed[i].any():
             step = int(self.length[i])
-            raise IdrlError(f"{self.env.name} allows no action at step {step} of an episode.")
+            raise RuntimeError(f"no action is allowed after {step} steps")
 
-    def _check(self, reward: np.ndarray, action: np.ndarray) -> None:
+    def _check(self, reward: np.ndarray, action: np.ndarray, reset: np.ndarray) -> None:
         """Numbers gone wrong are named where they come from, not where a loss meets them."""
         good = np.isfinite(reward)
         if self.obs.dtype.kind == "f":
             good &= np.isfinite(self.obs).reshape(len(good), -1).all(1)
         if not good.all():
             i = int(np.flatnonzero(~good)[0])
-            raise IdrlError(
-                f"{self.env.name} returned a reward or an observation that is not finite at "
-                f"{self._place(i, int(action[i]) + self.env.first_action, 0)}."
-            )
+            taken = int(action[i]) + self.env.first_action
+            what = "an observation" if np.isfinite(reward[i]) else "a reward"
+            where = "a reset" if reset[i] else self._place(i, int(self.length[i]), taken)
+            raise IdrlError(f"{self.env.name} returned {what} that is not finite at {where}.")
 
-    def _place(self, i: int, action: int, ahead: int = 1) -> str:
-        return f"step {self.length[i] + ahead} of an episode of environment {i}, action {action}"
+    def _place(self, i: int, step: int, action: int) -> str:
+        return f"step {step} of an episode of environment {i}, action {action}"
 
     def close(self) -> None:
         for env in self.envs:
-            env.close()
+            try:
+                self.patience.call(env.close, lambda: "its closing")
+            except IdrlError as error:  # nothing is lost by it, and it may follow from another
+                warnings.warn(str(error), stacklevel=2)
+        self.patience.close()
 
 
 class ArrayObservation(gymnasium.ObservationWrapper, gymnasium.utils.RecordConstructorArgs):
@@ -224,17 +236,6 @@ def from_object(env: gymnasium.Env) -> GymnasiumEnv:
                 ) from None
 
     return GymnasiumEnv(duplicate)
-
-
-def _guarded(name: str, where: str, call: Callable[[], Any]) -> Any:
-    try:
-        return call()
-    except Exception as error:
-        raise _failed(name, where, error) from error
-
-
-def _failed(name: str, where: str, error: Exception) -> IdrlError:
-    return IdrlError(f"{name} raised {type(error).__name__} at {where}: {_line(error)}.")
 
 
 def _line(error: Exception) -> str:

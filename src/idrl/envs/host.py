@@ -46,5 +46,6 @@ class HostEnv:
     obs_dtype: Any
     masked: bool  # whether it says which actions are allowed
 
-    def make(self, count: int) -> Vector:
+    def make(self, count: int, timeout_s: float = 0.0) -> Vector:
+        """`timeout_s`: how long one environment may take for one call (0: for ever)."""
         raise NotImplementedError

@@ -1,8 +1,8 @@
 """Saves and restores a pytree of arrays: which arrays they are is nobody's business here.
 
 A checkpoint is a folder `step-000012000` with one safetensors file and a manifest that holds its
-checksum. It is written beside its place and renamed into it, so it is there whole or not at all.
-safetensors holds numbers and nothing else: a file of unknown origin cannot run code.
+checksum and one of its own. It is written beside its place and renamed into it, so it is there
+whole or not at all, whenever the process dies; old ones leave their place before they are deleted.
 """
 
 from __future__ import annotations
@@ -11,111 +11,125 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
 from idrl.errors import IdrlError
+from idrl.runs.arrays import read_arrays, sync, write_arrays
 
 ARRAYS, MANIFEST = "state.safetensors", "manifest.json"
+_LARGEST_MANIFEST = 16 * 2**20  # bytes; ours are a few thousand
 
 
 def save(folder: Path, steps: int, tree: Any, meta: dict[str, Any], keep: int = 2) -> Path:
     """Write `tree` and `meta` as `folder/step-…`; then only the newest `keep` stay."""
     place = folder / f"step-{steps:012d}"
+    folder.mkdir(parents=True, exist_ok=True)
+    for left in folder.glob(".*-*"):  # of a process that died; this one holds the run's lock
+        shutil.rmtree(left, ignore_errors=True)
     draft = folder / f".draft-{os.getpid()}"
-    shutil.rmtree(draft, ignore_errors=True)
-    draft.mkdir(parents=True)
-    arrays = {name: np.ascontiguousarray(leaf) for name, leaf in _named(jax.device_get(tree))}
-    save_file(arrays, draft / ARRAYS)
-    manifest = {"sha256": _digest(draft / ARRAYS), "steps": steps, "meta": meta}
-    (draft / MANIFEST).write_text(json.dumps(manifest, indent=1))
-    for path in (draft / ARRAYS, draft / MANIFEST, draft):
-        _sync(path)
+    try:
+        draft.mkdir()
+        write_arrays(draft / ARRAYS, tree)
+        manifest = {"sha256": _digest(draft / ARRAYS), "steps": steps, "meta": meta}
+        text = json.dumps(manifest | {"check": _checksum(manifest)}, indent=1)
+        (draft / MANIFEST).write_text(text, encoding="utf-8")
+        for path in (draft / ARRAYS, draft / MANIFEST, draft):
+            sync(path)
+    except OSError:
+        shutil.rmtree(draft, ignore_errors=True)  # it may be what fills the disk
+        raise
     if place.exists():  # the same step again, after a resume
-        shutil.rmtree(place)
+        _discard(place)
     draft.rename(place)
-    _sync(folder)
+    sync(folder)
     for old in listed(folder)[:-keep]:
-        shutil.rmtree(old)
+        _discard(old)
     return place
 
 
+def _discard(place: Path) -> None:
+    """Delete a checkpoint so that no half of it is ever found in its place."""
+    away = place.with_name(f".old-{place.name}")
+    shutil.rmtree(away, ignore_errors=True)
+    place.rename(away)
+    shutil.rmtree(away)
+
+
+def set_aside(folder: Path, names: list[str]) -> None:
+    """Rename checkpoints that are damaged, so that they neither count nor are written over."""
+    for name in names:
+        number = 1
+        while (folder / f"damaged-{name}-{number}").exists():
+            number += 1
+        (folder / name).rename(folder / f"damaged-{name}-{number}")
+
+
 def listed(folder: Path) -> list[Path]:
-    """Complete checkpoints, oldest first."""
-    return sorted(p.parent for p in folder.glob(f"step-*/{MANIFEST}"))
+    """Checkpoints, oldest first."""
+    return sorted(p for p in folder.glob("step-*") if p.is_dir())
 
 
-def newest(folder: Path) -> tuple[Path | None, list[str]]:
-    """The newest intact checkpoint, and a sentence on each damaged one that was passed over."""
-    damaged: list[str] = []
+def newest(
+    folder: Path, check: Callable[[dict[str, Any]], None] = lambda meta: None
+) -> tuple[Path | None, dict[str, str]]:
+    """The newest intact checkpoint, and what is wrong with each that was passed over, by name.
+
+    `check` looks at a checkpoint's meta and raises ValueError where it cannot be used.
+    """
+    damaged: dict[str, str] = {}
     for place in reversed(listed(folder)):
         try:
-            manifest = json.loads((place / MANIFEST).read_text())
-            if _digest(place / ARRAYS) == manifest["sha256"]:
-                return place, damaged
-            damaged.append(f"{place.name} is damaged: {ARRAYS} does not match its checksum.")
-        except (OSError, ValueError, KeyError) as error:
-            damaged.append(f"{place.name} is damaged: {error}.")
+            check(read_manifest(place)["meta"])
+            return place, damaged
+        except (ValueError, OSError) as error:
+            damaged[place.name] = str(error).rstrip(".")
     return None, damaged
 
 
-def read_meta(place: Path) -> dict[str, Any]:
-    return json.loads((place / MANIFEST).read_text())["meta"]
-
-
-def restore(place: Path, like: Any, prefix: str = "") -> Any:
-    """The saved pytree in the structure of `like` (arrays or shapes), whose sizes are checked
-    before anything is read; None in a shape is any length, which the file's own size bounds.
-    `prefix` names the part of the saved tree that `like` is."""
-    treedef = jax.tree.structure(like)
-    leaves = []
+def read_manifest(place: Path) -> dict[str, Any]:
+    """What a checkpoint says of itself; ValueError where it or its arrays are damaged."""
+    for name in (MANIFEST, ARRAYS):
+        if not (place / name).is_file():
+            raise ValueError(f"{name} is missing")
+    if (place / MANIFEST).stat().st_size > _LARGEST_MANIFEST:
+        raise ValueError(f"{MANIFEST} is larger than any of ours")
     try:
-        with safe_open(place / ARRAYS, framework="numpy") as saved:
-            known = set(saved.keys())
-            for name, leaf in _named(like):
-                name = prefix + name
-                if name not in known:
-                    raise IdrlError(f"{place.name} holds no {name!r}: it is of another config.")
-                shape = tuple(saved.get_slice(name).get_shape())
-                if not _fits(shape, tuple(leaf.shape)):
-                    raise IdrlError(
-                        f"{place.name} holds {name!r} as {shape}, but its config says {leaf.shape}."
-                    )
-                array = saved.get_tensor(name)
-                if array.dtype != leaf.dtype:
-                    raise IdrlError(
-                        f"{place.name} holds {name!r} as {array.dtype}, not {leaf.dtype}."
-                    )
-                leaves.append(array)
-    except (SafetensorError, OSError) as error:
-        raise IdrlError(f"{place} cannot be read: {error}.") from None
-    return jax.tree.unflatten(treedef, leaves)
+        manifest = json.loads((place / MANIFEST).read_text(encoding="utf-8"))
+        said = manifest.pop("check", None)
+        # Without a checksum of its own it is one of the first, which had these entries alone.
+        own = said == _checksum(manifest) if said else set(manifest) == {"sha256", "steps", "meta"}
+        whole = own and isinstance(manifest["meta"], dict) and isinstance(manifest["sha256"], str)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        whole = False
+    if not whole:
+        raise ValueError(f"{MANIFEST} does not match its checksum")
+    if _digest(place / ARRAYS) != manifest["sha256"]:
+        raise ValueError(f"{ARRAYS} does not match its checksum")
+    return manifest
 
 
-def _fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
-    return len(shape) == len(wanted) and all(
-        w in (None, n) for n, w in zip(shape, wanted, strict=True)
-    )
+def read_meta(place: Path) -> dict[str, Any]:
+    try:
+        return read_manifest(place)["meta"]
+    except (ValueError, OSError) as error:
+        raise IdrlError(f"{place.name} is damaged: {error}.") from None
 
 
-def _named(tree: Any) -> list[tuple[str, Any]]:
-    leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
-    return [(jax.tree_util.keystr(path, simple=True, separator="/"), leaf) for path, leaf in leaves]
+def restore(
+    place: Path, like: Any, prefix: str = "", absent: Mapping[str, np.ndarray] | None = None
+) -> Any:
+    """The saved pytree; see `arrays.read_arrays`."""
+    return read_arrays(place / ARRAYS, like, prefix, absent)
+
+
+def _checksum(manifest: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
 def _digest(path: Path) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import sys
 import time
-import tomllib
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -21,10 +20,14 @@ from typing import Any
 import tomli_w
 
 from idrl.errors import IdrlError
+from idrl.runs.arrays import sync
+from idrl.runs.files import check_no_links, read_json, read_toml, shapes_of, write_whole
 from idrl.runs.records import Table
 
 FORMAT = 1
-TABLES = ("metrics", "evaluations", "episodes", "distributions", "timings", "sigma_map")
+TABLES = (
+    "metrics", "evaluations", "episodes", "distributions", "timings", "sigma_map", "frozen",
+)  # fmt: skip
 _LIBRARIES = (
     "idrl", "jax", "jaxlib", "flax", "optax", "gymnax", "gymnasium", "numpy", "safetensors",
 )  # fmt: skip
@@ -52,7 +55,10 @@ class RunFolder:
             folder = cls(draft)
             folder.config.write_text(tomli_w.dumps(config), encoding="utf-8")
             folder._write_about(describe() | {"id": secrets.token_hex(6)} | about)
+            for written in (folder.config, folder.about, draft):
+                sync(written)
             draft.rename(path)
+            sync(path.parent)
         except OSError as error:
             raise IdrlError(f"the run folder {str(path)!r} cannot be made: {error}.") from None
         return cls(path)
@@ -66,27 +72,37 @@ class RunFolder:
             raise IdrlError(
                 f"{str(path)!r} is not a run folder: it has no config.toml and run.json."
             )
-        version = folder.read_about().get("format")
-        if version != FORMAT:
-            raise IdrlError(
-                f"{str(path)!r} has run format {version}; this idrl reads format {FORMAT}."
-            )
+        check_no_links(folder.path)
+        folder._check_format()
         return folder
 
+    def _check_format(self) -> None:
+        about = self.read_about()
+        version, versions = about.get("format"), about.get("versions")
+        if version == FORMAT:
+            return
+        by = versions.get("idrl") if isinstance(versions, dict) else None
+        commit = about.get("commit")
+        wrote = f"idrl {by}" if _is_plain(by) else "the idrl that wrote it"
+        if _is_plain(commit):
+            wrote += f" (commit {str(commit)[:12]})"
+        raise IdrlError(
+            f"{str(self.path)!r} has run format {version!r}; this idrl "
+            f"{metadata.version('idrl')} reads format {FORMAT}. Use {wrote}, which can read it."
+        )
+
     def read_config(self) -> dict[str, Any]:
-        try:
-            return tomllib.loads(self.config.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise IdrlError(f"{str(self.config)!r} cannot be read: {error}.") from None
+        return read_toml(self.config)
+
+    def write_config(self, config: dict[str, Any]) -> None:
+        write_whole(self.config, tomli_w.dumps(config))
 
     def read_about(self) -> dict[str, Any]:
-        try:
-            about = json.loads(self.about.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise IdrlError(f"{str(self.about)!r} cannot be read: {error}.") from None
-        if not isinstance(about, dict):
-            raise IdrlError(f"{str(self.about)!r} holds no table.")
-        return about
+        return read_json(self.about)
+
+    def read_shapes(self) -> tuple[tuple[int, ...], int]:
+        """Of observations, and how many actions there are."""
+        return shapes_of(self.read_about(), repr(str(self.about)))
 
     def _write_about(self, about: dict[str, Any]) -> None:
         draft = self.about.with_suffix(".draft")
@@ -108,17 +124,26 @@ class RunFolder:
 
     def lock(self) -> None:
         """Refuse a second process; the lock goes with this one, however it ends."""
-        self._lock = open(self.path / ".lock", "w")  # noqa: SIM115 (held until unlock)
+        try:
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+            self._lock = os.fdopen(os.open(self.path / ".lock", flags, 0o666), "w")
+        except OSError as error:
+            raise IdrlError(f"{str(self.path)!r} cannot be written to: {error}.") from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            self._lock.close()
+            self.unlock()
             raise IdrlError(f"{str(self.path)!r} is in use by another process.") from None
 
     def unlock(self) -> None:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+
+def _is_plain(text: Any) -> bool:
+    """Whether a text from a file may be shown: a version or a commit, nothing else."""
+    return isinstance(text, str) and bool(re.fullmatch(r"[A-Za-z0-9.+-]{1,64}", text))
 
 
 def free_name(root: Path, stem: str) -> Path:

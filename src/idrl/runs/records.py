@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from idrl.runs.arrays import sync
+
 PERCENTILES = (0, 5, 25, 50, 75, 95, 100)
 
 
@@ -46,9 +48,13 @@ class Table:
         """Bytes that are safely on the disk."""
         if not self.path.exists():
             return 0
-        with open(self.path, "rb") as file:
-            os.fsync(file.fileno())
+        sync(self.path)
+        sync(self.path.parent)  # its name, where it is new
         return self.path.stat().st_size
+
+    def length(self) -> int:
+        """Bytes in it now."""
+        return self.path.stat().st_size if self.path.exists() else 0
 
     def cut(self, size: int) -> None:
         """Forget everything after the first `size` bytes."""

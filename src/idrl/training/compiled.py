@@ -7,15 +7,18 @@ training is one call of a jitted function of it.
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from idrl import replay as ring
 from idrl.agents import Agent
 from idrl.envs.base import Env
-from idrl.training.evaluation import Score, play, play_episodes
+from idrl.training.evaluation import Score, fresh, play, play_episodes, score_of
+from idrl.training.health import hold
 from idrl.training.learner import (
     EXAMPLE_STEPS,
     SAME,
@@ -26,33 +29,51 @@ from idrl.training.learner import (
     loop,
     quick,
 )
-from idrl.training.program import Episodes, TrainState
-from idrl.training.rollout import advance, begin
+from idrl.training.locating import first_bad_operation
+from idrl.training.program import Between, Episodes, TrainState, nothing
+from idrl.training.rollout import Worlds, advance, begin
 from idrl.training.seeding import stream, task_of
-from idrl.training.spec import Evaluation, Training
+from idrl.training.spec import Evaluation, Stretches, Training
 
 
 class Compiled(Learner):
     """The compiled functions of one run: `start`, `block`, `copy_target`, `evaluate`."""
 
     def __init__(
-        self, agent: Agent, env: Env, training: Training, evaluation: Evaluation, seeds: int
-    ):
-        super().__init__(agent, training, evaluation, seeds)
+        self, agent: Agent, env: Env, training: Training, evaluation: Evaluation, seeds: int,
+        **how: Any,
+    ):  # fmt: skip
+        super().__init__(agent, training, evaluation, seeds, **how)
         self.env = env
-        over = self._over_devices
-        self.start = jax.jit(
-            over(self._start, (SEEDS,), (SEEDS, STEPS_SEEDS)), compiler_options=quick()
-        )
+        self.warmup = Stretches(self.cadence.warmup_vector_steps, self.largest)
+        window = math.ceil(evaluation.steps / evaluation.envs)
+        # A vector step of few environments costs less than an update, one of many more.
+        batch = self.learning.batch_size
+        self.window = Stretches(window, self.largest * batch // max(batch, evaluation.envs))
+        over, used = self._over_devices, () if self.debug else (0,)
+        specs = (SEEDS, STEPS_SEEDS)
+        self._open = jax.jit(over(self._start, (SEEDS,), specs), compiler_options=quick())
+        self._warm = jax.jit(
+            over(self._random_steps, (SEEDS, SAME), specs),
+            donate_argnums=used, compiler_options=quick(),
+        )  # fmt: skip
         self.block = jax.jit(
-            over(self._block, (SEEDS, SAME), (SEEDS, (STEPS_SEEDS, SEEDS))), donate_argnums=0
+            over(self._block, (SEEDS, SAME), (SEEDS, (STEPS_SEEDS, SEEDS))), donate_argnums=used
         )
-        self.copy_target = jax.jit(over(self._copy_target, (SEEDS, SAME), SEEDS), donate_argnums=0)
-        self.evaluate = jax.jit(
-            over(self._evaluate, (SEEDS, SAME), (SEEDS, SEEDS)),
-            donate_argnums=0,
-            compiler_options=quick(),
+        self.copy_target = jax.jit(
+            over(self._copy_target, (SEEDS, SAME), SEEDS), donate_argnums=used
         )
+        self._enter = jax.jit(
+            over(self._first_stretch, (SEEDS, SAME), specs), compiler_options=quick()
+        )
+        self._play = jax.jit(
+            over(self._stretch, (SEEDS, SEEDS, SAME, SAME), specs),
+            donate_argnums=1, compiler_options=quick(),
+        )  # fmt: skip
+        self._judge = jax.jit(
+            over(self._score, (SEEDS, STEPS_SEEDS), (SEEDS, SEEDS)),
+            donate_argnums=used, compiler_options=quick(),
+        )  # fmt: skip
 
     # -- one seed -----------------------------------------------------------------------------
 
@@ -98,59 +119,97 @@ class Compiled(Learner):
 
     # -- all seeds ----------------------------------------------------------------------------
 
+    def start(self, keys: jax.Array, between: Between = nothing) -> tuple[TrainState, Episodes]:
+        between()
+        state, episodes = self._open(keys)
+        parts = [jax.device_get(episodes)]
+        for times in self.warmup.later():
+            between()
+            state, episodes = self._warm(state, times)
+            parts.append(jax.device_get(episodes))
+        state = self._choose_states(state)
+        return state, jax.tree.map(lambda *x: np.concatenate(x), *parts)
+
     def _start(self, key_data: jax.Array) -> tuple[TrainState, Episodes]:
-        """Fresh seeds, after their random steps."""
-        state = jax.vmap(self._init)(key_data)
+        """Fresh seeds and the first of their random steps."""
+        return self._random_steps(jax.vmap(self._init)(key_data), jnp.arange(self.warmup.length))
+
+    def _random_steps(self, state: TrainState, times) -> tuple[TrainState, Episodes]:
         act = jax.vmap(functools.partial(self._act, None), (0, None, None))
 
         def one(state, t):
             state, (episodes, _) = act(state, t, t * self.envs)
             return state, episodes
 
-        state, episodes = jax.lax.scan(one, state, jnp.arange(self.cadence.warmup_vector_steps))
-        return jax.vmap(self._draw_states)(state), episodes
+        return jax.lax.scan(one, state, times)
 
     def _block(self, state: TrainState, start) -> tuple[TrainState, tuple[Episodes, dict]]:
         """`cadence.block` iterations from iteration `start` on."""
+        c = self.cadence
+
+        def cycle(state, first):
+            state, out = jax.lax.scan(self._iteration, state, first + jnp.arange(inner))
+            if inner == c.target_every:
+                state = self._copy_target(state, first + inner)
+            return state, out
+
+        before, inner = state.agent, min(c.block, c.target_every)
+        state, ((episodes, told), metrics) = loop(
+            cycle, state, start + inner * jnp.arange(c.block // inner)
+        )
+        state = hold(state, before)
+        flat = functools.partial(_flatten, leaf_axes=2)  # [vector steps, S, E]
+        told = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]).mean(0), told)
+        metrics = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]).mean(0), metrics)
+        return state, (jax.tree.map(flat, episodes), metrics | told)
+
+    def _iteration(self, state: TrainState, i) -> tuple[TrainState, Any]:
         c = self.cadence
         act = jax.vmap(functools.partial(self._act, self.agent.spec.explore), (0, None, None))
 
         def vector_step(state, t):
             return act(state, t, t * self.envs)
 
-        def iteration(state, i):
-            t0 = c.warmup_vector_steps + i * c.vector_steps
-            state, seen = loop(vector_step, state, t0 + jnp.arange(c.vector_steps))
-            state, metrics = self._updates(state, t0 + c.vector_steps, i * c.updates)
-            return state, (seen, metrics)
+        t0 = c.warmup_vector_steps + i * c.vector_steps
+        state, seen = loop(vector_step, state, t0 + jnp.arange(c.vector_steps))
+        state, metrics = self._updates(state, t0 + c.vector_steps, i * c.updates)
+        return state, (seen, metrics)
 
-        def cycle(state, first):
-            state, out = jax.lax.scan(iteration, state, first + jnp.arange(inner))
-            if inner == c.target_every:
-                state = self._copy_target(state, first + inner)
-            return state, out
+    def evaluate(
+        self, state: TrainState, number: Any, between: Between = nothing
+    ) -> tuple[TrainState, tuple[Score, Any]]:
+        between()
+        worlds, ends = self._enter(state, number)
+        parts = [jax.device_get(ends)]
+        for times in self.window.later():
+            between()
+            worlds, ends = self._play(state, worlds, number, times)
+            parts.append(jax.device_get(ends))
+        return self._judge(state, jax.tree.map(lambda *x: np.concatenate(x), *parts))
 
-        inner = min(c.block, c.target_every)
-        state, ((episodes, told), metrics) = loop(
-            cycle, state, start + inner * jnp.arange(c.block // inner)
-        )
-        flat = functools.partial(_flatten, leaf_axes=2)  # [vector steps, S, E]
-        told = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]).mean(0), told)
-        metrics = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]).mean(0), metrics)
-        return state, (jax.tree.map(flat, episodes), metrics | told)
+    def _first_stretch(self, state: TrainState, number) -> tuple[Worlds, Episodes]:
+        def one(state: TrainState) -> Worlds:
+            key = key_of(state, "evaluate", number)
+            return fresh(self.env, state.task, key, self.evaluation.envs)
 
-    def _evaluate(self, state: TrainState, number) -> tuple[TrainState, tuple[Score, jax.Array]]:
-        """Score every seed and keep its weights where they are its best so far."""
+        return self._stretch(state, jax.vmap(one)(state), number, jnp.arange(self.window.length))
 
-        def one(state: TrainState):
-            score = play(
+    def _stretch(self, state: TrainState, worlds: Worlds, number, times) -> tuple[Worlds, Episodes]:
+        """Part of an evaluation, with the ends of episodes as `[steps, S, E]`."""
+
+        def one(state: TrainState, worlds: Worlds):
+            return play(
                 self.agent, self.env, state.agent.params, state.agent.prior, state.task,
-                key_of(state, "evaluate", number), self.evaluation.steps, self.evaluation.envs,
+                key_of(state, "evaluate", number), worlds, times,
             )  # fmt: skip
-            state, better = self._keep_best(state, score)
-            return state, (score, better)
 
-        return jax.vmap(one)(state)
+        worlds, seen = jax.vmap(one, out_axes=(0, 1))(state, worlds)
+        return worlds, Episodes(seen.ended, seen.episode_return, seen.episode_length, seen.info)
+
+    def _score(self, state: TrainState, ends: Episodes) -> tuple[TrainState, tuple[Score, Any]]:
+        score = jax.vmap(score_of, 1)(*ends)
+        state, better = jax.vmap(self._keep_best)(state, score)
+        return state, (score, better)
 
     def score_best(self, state: TrainState, episodes: int, limit_steps: int) -> Score:
         """The best weights of every seed over whole episodes."""
@@ -164,10 +223,23 @@ class Compiled(Learner):
         return jax.jit(self._over_devices(jax.vmap(one), (SEEDS,), SEEDS))(state)
 
     def like(self) -> TrainState:
-        return jax.eval_shape(self.start, self.seed_keys(0))[0]
+        return jax.eval_shape(self._open, self.seed_keys(0))[0]
 
     def place(self, tree: Any) -> Any:
         return self._spread(tree)
+
+    def locate(self, state: TrainState, start: Any, index: int) -> str:
+        c = self.cadence
+        one = jax.tree.map(lambda x: np.asarray(x)[index : index + 1], state)
+        iteration = jax.jit(self._iteration)
+        for i in range(int(start), int(start) + c.block):
+            after, _ = iteration(one, np.int32(i))
+            if np.asarray(after.failed)[0] >= 0:
+                return first_bad_operation(self._iteration, one, np.int32(i))
+            if c.block >= c.target_every and (i + 1) % c.target_every == 0:
+                after = self._copy_target(after, np.int32(i + 1))
+            one = after
+        return ""
 
     def close(self) -> None:
         pass

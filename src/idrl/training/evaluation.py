@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import jax
@@ -10,7 +9,7 @@ import jax.numpy as jnp
 
 from idrl.agents import Agent
 from idrl.envs.base import Env
-from idrl.training.rollout import Worlds, advance, begin
+from idrl.training.rollout import Happened, Worlds, advance, begin
 
 
 class Score(NamedTuple):
@@ -38,15 +37,17 @@ def _act(agent: Agent, env: Env, params, prior, task, key):
 
 
 def play(
-    agent: Agent, env: Env, params: Any, prior: Any, task: Any, key: jax.Array, steps: int,
-    envs: int,
-) -> Score:  # fmt: skip
-    """The paper's window: `steps` actions in `envs` environments; whatever ends inside counts."""
-    begin_key, loop_key = jax.random.split(key)
-    act = _act(agent, env, params, prior, task, loop_key)
-    worlds = begin(env, task, begin_key, envs)
-    _, seen = jax.lax.scan(act, worlds, jnp.arange(math.ceil(steps / envs)))
-    return score_of(seen.ended, seen.episode_return, seen.episode_length, seen.info)
+    agent: Agent, env: Env, params: Any, prior: Any, task: Any, key: jax.Array, worlds: Worlds,
+    times: jax.Array,
+) -> tuple[Worlds, Happened]:  # fmt: skip
+    """A stretch of the paper's window, which begins with `fresh` worlds: a vector step at each of
+    `times`. Whatever ends inside the window counts."""
+    act = _act(agent, env, params, prior, task, jax.random.split(key)[1])
+    return jax.lax.scan(act, worlds, times)
+
+
+def fresh(env: Env, task: Any, key: jax.Array, envs: int) -> Worlds:
+    return begin(env, task, jax.random.split(key)[0], envs)
 
 
 def play_episodes(

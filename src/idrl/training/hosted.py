@@ -22,9 +22,11 @@ from idrl.envs.host import HostEnv, Vector
 from idrl.training import fleet as fleets
 from idrl.training.evaluation import Score
 from idrl.training.fleet import Ends, Fleet, Journal, Voyage, by_seed
+from idrl.training.health import hold
 from idrl.training.hosted_evaluation import Judge
 from idrl.training.learner import EXAMPLE_STEPS, SAME, SEEDS, Learner, quick
-from idrl.training.program import Episodes, TrainState
+from idrl.training.locating import first_bad_operation
+from idrl.training.program import Between, Episodes, TrainState, nothing
 from idrl.training.seeding import env_seeds, stream
 from idrl.training.spec import Evaluation, Training
 
@@ -59,22 +61,28 @@ class Shown(NamedTuple):
     valid: Any
 
 
+class _Found(Exception):
+    """The operation that was looked for."""
+
+
 class Hosted(Learner):
     """One run with its environments on the host."""
 
     rows_behind = 1
 
     def __init__(
-        self, agent: Agent, env: HostEnv, training: Training, evaluation: Evaluation, seeds: int
-    ):
+        self, agent: Agent, env: HostEnv, training: Training, evaluation: Evaluation, seeds: int,
+        **how: Any,
+    ):  # fmt: skip
         steps = math.lcm(training.envs, agent.spec.learning.update_every_steps) // training.envs
-        super().__init__(agent, training, evaluation, seeds, max(1, _BLOCK_VECTOR_STEPS // steps))
+        largest = max(1, _BLOCK_VECTOR_STEPS // steps)
+        super().__init__(agent, training, evaluation, seeds, largest, **how)
         self.env = env
         self.judge = Judge(self, env)
         self.vector: Vector | None = None
         self.now: Outside | None = None  # where the vector's environments are
         self.sums: tuple[list[str], list[str]] | None = None  # names of what a block averages
-        over = self._over_devices
+        over, used = self._over_devices, () if self.debug else (0,)
         self._draw = jax.jit(
             over(jax.vmap(self._init), (SEEDS, SEEDS, SEEDS), SEEDS), compiler_options=quick()
         )
@@ -82,21 +90,19 @@ class Hosted(Learner):
         def acting(rule, options=None):
             specs = (SEEDS, SEEDS, SEEDS, SAME), (SEEDS, SEEDS, SEEDS)
             act = over(functools.partial(self._act_all, rule), *specs)
-            return jax.jit(act, donate_argnums=(0, 2), compiler_options=options)
+            return jax.jit(act, donate_argnums=used and (0, 2), compiler_options=options)
 
         self._try, self._act = acting(None, quick()), acting(agent.spec.explore)
-        self._update = jax.jit(
+        self._update: Any = jax.jit(
             over(self._update_all, (SEEDS, SEEDS, SAME, SAME), (SEEDS, SEEDS)),
-            donate_argnums=(0, 1),
+            donate_argnums=used and (0, 1),
         )
-        self._copy = jax.jit(over(self._copy_target, (SEEDS, SAME), SEEDS), donate_argnums=0)
+        self._copy = jax.jit(over(self._copy_target, (SEEDS, SAME), SEEDS), donate_argnums=used)
+        self._duplicate = jax.jit(lambda agent: jax.tree.map(jnp.copy, agent))
+        self._hold = jax.jit(over(hold, (SEEDS, SEEDS), SEEDS), donate_argnums=used)
         self._keep = jax.jit(
             over(jax.vmap(self._keep_best), (SEEDS, SEEDS), (SEEDS, SEEDS)),
-            donate_argnums=0, compiler_options=quick(),
-        )  # fmt: skip
-        self._choose_states = jax.jit(
-            over(jax.vmap(self._draw_states), (SEEDS,), SEEDS),
-            donate_argnums=0, compiler_options=quick(),
+            donate_argnums=used, compiler_options=quick(),
         )  # fmt: skip
         self._example_actions = jax.jit(
             jax.vmap(self._example_action, (0, None, 0)), compiler_options=quick()
@@ -141,17 +147,18 @@ class Hosted(Learner):
 
     # -- the program --------------------------------------------------------------------------
 
-    def start(self, keys: jax.Array) -> tuple[TrainState, Episodes]:
+    def start(self, keys: jax.Array, between: Between = nothing) -> tuple[TrainState, Episodes]:
         """Fresh seeds, after their random steps."""
         self.now = None
         vector = self._vector()
-        examples = self._examples(vector, keys)
+        examples = self._examples(vector, keys, between)
         seed = env_seeds(keys, "env", 0, self.envs).reshape(-1)
         fleet = fleets.begin(self.env, vector, seed)
         state = self._draw(keys, examples, by_seed(fleet.obs, self.seeds))
         voyage = Voyage(vector, fleet, fleets.open_journal(seed), 0)
         ends = Ends(self.seeds)
         for t in range(self.cadence.warmup_vector_steps):
+            between()
             state, _, action = self._try(state, self._show(voyage.fleet), {}, np.int32(t))
             ends.add(voyage.advance(np.asarray(action).reshape(-1)))
         return self._join(self._choose_states(state), voyage), ends.episodes()
@@ -162,6 +169,7 @@ class Hosted(Learner):
         c = self.cadence
         first = c.warmup_vector_steps + int(start) * c.vector_steps
         state, voyage = self._split(state, first)
+        before = self._duplicate(state.agent)
         ends, (told, metrics) = Ends(self.seeds), self._zeros(state, voyage.fleet)
         for i in range(int(start), int(start) + c.block):
             for step in range(c.vector_steps):
@@ -174,6 +182,7 @@ class Hosted(Learner):
                     if c.block >= c.target_every and (i + 1) % c.target_every == 0:
                         state = self._copy(state, np.int32(i + 1))
                 ends.add(voyage.advance(np.asarray(action).reshape(-1)))
+        state = self._hold(state, before)
         told, metrics = jax.device_get((told, metrics))
         means = {name: x / (c.block * c.updates) for name, x in metrics.items()}
         means |= {name: x / (c.block * c.vector_steps) for name, x in told.items()}
@@ -184,9 +193,11 @@ class Hosted(Learner):
         state = self._copy(state._replace(worlds=outside.waiting), iteration)
         return self._settle(state, outside)
 
-    def evaluate(self, state: TrainState, number: Any) -> tuple[TrainState, tuple[Score, Any]]:
+    def evaluate(
+        self, state: TrainState, number: Any, between: Between = nothing
+    ) -> tuple[TrainState, tuple[Score, Any]]:
         outside: Outside = state.worlds
-        score = self.judge.window(state, number)
+        score = self.judge.window(state, number, between)
         # New seeds for the ends of the episodes that are under way; 0 gave those of the start.
         next_seed = env_seeds(state.key, "env", int(number) + 1, self.envs)
         state, better = self._keep(state._replace(worlds=outside.waiting), score)
@@ -215,6 +226,26 @@ class Hosted(Learner):
         state = self._spread(tree._replace(worlds=waiting))
         return state._replace(worlds=Outside(state.worlds, fleet, journal))
 
+    def locate(self, state: TrainState, start: Any, index: int) -> str:
+        """Plays the block again, up to the update that fails."""
+        update = self._update
+
+        def watch(state, sums, written, first):
+            after, sums = update(state, sums, written, first)
+            if np.asarray(after.failed)[index] >= 0 > np.asarray(state.failed)[index]:
+                one = jax.tree.map(lambda x: np.asarray(x)[index : index + 1], state)
+                raise _Found(first_bad_operation(self._updates, one, written, first))
+            return after, sums
+
+        self._update = watch
+        try:
+            self.block(state, start)
+        except _Found as found:
+            return str(found)
+        finally:
+            self._update = update
+        return ""
+
     def close(self) -> None:
         self.judge.close()
         if self.vector is not None:
@@ -225,7 +256,7 @@ class Hosted(Learner):
 
     def _vector(self) -> Vector:
         if self.vector is None:
-            self.vector = self.env.make(self.seeds * self.envs)
+            self.vector = self.env.make(self.seeds * self.envs, self.training.env_timeout_s)
         return self.vector
 
     def _show(self, fleet: Fleet) -> Shown:
@@ -262,13 +293,14 @@ class Hosted(Learner):
         zeros = np.zeros(self.seeds, np.float32)
         return self._spread(tuple(dict.fromkeys(names, zeros) for names in self.sums))
 
-    def _examples(self, vector: Vector, keys: jax.Array) -> jax.Array:
+    def _examples(self, vector: Vector, keys: jax.Array, between: Between) -> jax.Array:
         """Observations of random play, of each seed's first environment: `[S, 64, ...]`."""
         count = self.seeds * self.envs
         playing = np.arange(count) % self.envs == 0
         fleet = fleets.begin(self.env, vector, env_seeds(keys, "init", 0, self.envs).reshape(-1))
         seen = []
         for t in range(EXAMPLE_STEPS):
+            between()
             seen.append(by_seed(fleet.obs, self.seeds)[:, 0])
             action = self._example_actions(keys, np.int32(t), by_seed(fleet.allowed, self.seeds))
             action = np.where(playing, np.asarray(action).reshape(-1), -1)

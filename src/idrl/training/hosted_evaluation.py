@@ -14,7 +14,7 @@ from idrl.training import fleet as fleets
 from idrl.training.evaluation import Score, score_of
 from idrl.training.fleet import NO_SEED, Ends, Fleet, by_seed
 from idrl.training.learner import SAME, SEEDS, Learner, quick
-from idrl.training.program import TrainState
+from idrl.training.program import Between, TrainState
 from idrl.training.seeding import env_seeds, stream
 
 
@@ -47,10 +47,11 @@ class Judge:
 
     def _vector(self, envs: int) -> Vector:
         if envs not in self.vectors:
-            self.vectors[envs] = self.env.make(self.seeds * envs)
+            timeout_s = self.learner.training.env_timeout_s
+            self.vectors[envs] = self.env.make(self.seeds * envs, timeout_s)
         return self.vectors[envs]
 
-    def window(self, state: TrainState, number: Any) -> Score:
+    def window(self, state: TrainState, number: Any, between: Between) -> Score:
         """As `evaluation.play`: so many steps; whatever ends inside counts."""
         envs = self.evaluation.envs
         vector = self._vector(envs)
@@ -60,6 +61,7 @@ class Judge:
         ends = Ends(self.seeds)
         nobody = np.full(seed.size, NO_SEED)
         for _ in range(math.ceil(self.evaluation.steps / envs)):
+            between()
             fleet = fleets.advance(vector, fleet, player.act(fleet), nobody)
             ends.add(fleet)
         return self._score(*ends.episodes())

@@ -20,6 +20,7 @@ from idrl.agents import Agent
 from idrl.agents.agent import refresh_target
 from idrl.training import distributions
 from idrl.training.evaluation import Score
+from idrl.training.health import FINE, noted
 from idrl.training.program import Best, TrainState
 from idrl.training.seeding import seed_key, stream
 from idrl.training.spec import Cadence, Evaluation, Training, cadence
@@ -47,21 +48,26 @@ class Learner:
 
     def __init__(
         self, agent: Agent, training: Training, evaluation: Evaluation, seeds: int,
-        largest_block: int | None = None,
+        largest_block: int | None = None, debug: bool = False, block: int | None = None,
     ):  # fmt: skip
-        """`largest_block`: iterations of about a second, or None to go by the agent's updates."""
+        """`largest_block`: iterations of about a second, or None to go by the agent's updates;
+        `block`: that of the run so far, where one goes on; `debug`: see `Program`."""
+        self.debug = debug
         self.agent, self.envs, self.seeds = agent, training.envs, seeds
         self.learning = agent.spec.learning
-        self.evaluation = evaluation
+        self.training, self.evaluation = training, evaluation
         self.mesh = _mesh(seeds)
-        self.total_steps = training.steps
         self.replay_rows = max(self.learning.n_step + 2, self.learning.replay_capacity // self.envs)
-        largest = largest_block or _largest_block(agent, seeds)
-        self.cadence: Cadence = cadence(training, evaluation, self.learning, largest)
+        self.largest = largest_block or _largest_block(agent, seeds)
+        self.cadence: Cadence = cadence(training, evaluation, self.learning, self.largest, block)
         specs = (*(SEEDS,) * 4, SAME), SEEDS
         self._describe = jax.jit(
             self._over_devices(self._describe_all, *specs), compiler_options=quick()
         )
+        self._choose_states = jax.jit(
+            self._over_devices(jax.vmap(self._draw_states), (SEEDS,), SEEDS),
+            donate_argnums=() if debug else 0, compiler_options=quick(),
+        )  # fmt: skip
 
     # -- one seed -----------------------------------------------------------------------------
 
@@ -97,10 +103,10 @@ class Learner:
         if surprise is not None:
             replay = ring.reprioritise(state.replay, batch.where, surprise, self.learning.priority)
             state = state._replace(replay=replay)
-        return state, metrics
+        return noted(state, metrics, update), metrics
 
     def _sample(self, state: TrainState, key, written, size: int) -> ring.Transition:
-        done = jnp.clip(written * self.envs / self.total_steps, 0, 1)
+        done = jnp.clip(written * self.envs / self.training.steps, 0, 1)
         importance = self.learning.importance + (1 - self.learning.importance) * done
         return ring.sample(
             state.replay, key, written, size, self.learning.gamma, self.learning.n_step, importance
@@ -126,7 +132,8 @@ class Learner:
         row = jax.eval_shape(self._row_like, obs)
         states = distributions.blank(obs) if self.cadence.distributions_every_steps else None
         replay = ring.empty(row, self.replay_rows, self.learning.priority > 0)
-        return TrainState(agent, replay, worlds, best, task, key_data, states)
+        failed = jnp.int32(FINE)
+        return TrainState(agent, replay, worlds, best, task, key_data, failed, states)
 
     def _draw_states(self, state: TrainState) -> TrainState:
         """With the fixed batch of states, out of the random steps."""
@@ -144,7 +151,7 @@ class Learner:
 
     def _keep_best(self, state: TrainState, score: Score) -> tuple[TrainState, jax.Array]:
         """With the weights of `score` as the best where they are, and whether they are."""
-        better = score.return_mean > state.best.score
+        better = (score.return_mean > state.best.score) & (state.failed < 0)
         kept = Best(score.return_mean, state.agent.params)
         best = jax.tree.map(lambda new, old: jnp.where(better, new, old), kept, state.best)
         return state._replace(best=best), better

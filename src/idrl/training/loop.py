@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from idrl.training.program import Program, TrainState
+from idrl.training.health import Failure, examine
+from idrl.training.program import Between, Program, Stopped, TrainState, nothing
 from idrl.training.spec import due
 
 
@@ -34,33 +35,78 @@ class Progress(NamedTuple):
     log: bool  # a row of metrics is due
     score: Any | None  # the Score of an evaluation, [S] each
     better: np.ndarray | None  # [S] which seeds set a new best
+    alive: np.ndarray  # [S] whose numbers are numbers; the others are frozen
+    failures: list[Failure] = []  # who was frozen just now
+    pending: bool = False  # an evaluation is due, but the run was to stop
     distributions: dict[str, np.ndarray] | None = None  # [S, states, actions] each
 
 
-def train(program: Program, state: TrainState | None, iteration: int, keys) -> Iterator[Progress]:
-    """From `state` at `iteration`, or from the beginning; ends with the last block."""
+def train(
+    program: Program,
+    state: TrainState | None,
+    iteration: int,
+    keys,
+    *,
+    pending: bool = False,
+    between: Between = nothing,
+) -> Iterator[Progress]:
+    """From `state` at `iteration`, or from the beginning; ends with the last block, or where
+    `between`, which whatever takes long calls now and then, raises `Stopped`.
+
+    `pending`: the state is from such an end and its evaluation is still to be made.
+    """
     c = program.cadence
     envs = program.envs
     if state is None:
-        state, episodes = program.start(keys)
+        try:
+            state, episodes = program.start(keys, between=between)
+        except Stopped:
+            return
         yield Progress(
             state, 0, c.warmup_steps, _finished(episodes, 0, envs), None, False, None, None,
-            _distributions(program, state, c.warmup_steps, c.distributions_every_steps > 0),
+            np.asarray(state.failed) < 0,
+            distributions=_distributions(
+                program, state, c.warmup_steps, c.distributions_every_steps > 0
+            ),
         )  # fmt: skip
     total = c.blocks * c.block
+
+    def evaluate(state: TrainState, steps: int):
+        number = np.int32(steps // c.eval_every_steps + (steps % c.eval_every_steps > 0))
+        state, found = program.evaluate(state, number, between=between)
+        return state, *jax.device_get(found)
+
+    failed = np.asarray(state.failed)
+    if pending:
+        steps = c.steps_at(iteration)
+        try:
+            state, score, better = evaluate(state, steps)
+        except Stopped:
+            return
+        yield Progress(state, iteration, steps, _nobody(), None, False, score, better, failed < 0)
     while iteration < total:
         before, iteration = iteration, iteration + c.block
         first_vector_step = c.warmup_vector_steps + before * c.vector_steps
+        begun = state if program.debug else None
         state, (episodes, metrics) = program.block(state, np.int32(before))
+        metrics = jax.device_get(metrics)
+        state, failures = examine(state, failed, metrics, c, iteration)
+        if begun is not None:
+            failures = [
+                f._replace(operation=program.locate(begun, before, f.seed)) for f in failures
+            ]
+        failed = np.asarray(state.failed)
         if c.block < c.target_every and due(before, iteration, c.target_every):
             state = program.copy_target(state, np.int32(iteration))
         score = better = None
+        pending = False
         last = iteration >= total
         steps_before, steps = c.steps_at(before), c.steps_at(iteration)
         if last or due(steps_before, steps, c.eval_every_steps):
-            number = np.int32(steps // c.eval_every_steps + (steps % c.eval_every_steps > 0))
-            state, (score, better) = program.evaluate(state, number)
-            score, better = jax.device_get((score, better))
+            try:
+                state, score, better = evaluate(state, steps)
+            except Stopped:
+                pending = True
         every = c.distributions_every_steps
         seen = every > 0 and (last or due(steps_before, steps, every))
         yield Progress(
@@ -68,12 +114,17 @@ def train(program: Program, state: TrainState | None, iteration: int, keys) -> I
             iteration,
             steps,
             _finished(episodes, first_vector_step, envs),
-            jax.device_get(metrics),
+            metrics,
             last or due(steps_before, steps, c.log_every_steps),
             score,
             better,
+            failed < 0,
+            failures,
+            pending,
             _distributions(program, state, steps, seen),
         )
+        if pending:
+            return
 
 
 def _distributions(program: Program, state: TrainState, steps: int, wanted: bool):
@@ -89,3 +140,8 @@ def _finished(episodes, first_vector_step: int, envs: int) -> Finished:
     return Finished(
         seed, steps, episodes.returns[step, seed, env], episodes.lengths[step, seed, env], info
     )
+
+
+def _nobody() -> Finished:
+    none = np.zeros(0, np.int64)
+    return Finished(none, none, none.astype(np.float32), none, {})

@@ -3,6 +3,7 @@ programs: `compiled.Compiled` (environments on the device) and `hosted.Hosted` (
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -29,6 +30,7 @@ class TrainState(NamedTuple):
     best: Best
     task: Any
     key: jax.Array  # as raw data, so that it can be saved like any array
+    failed: jax.Array  # the update whose numbers were not finite, or health.FINE
     states: Any = None  # the fixed batch of distributions.py, or None where they are off
 
 
@@ -41,6 +43,17 @@ class Episodes(NamedTuple):
     info: dict[str, Any]
 
 
+class Stopped(Exception):
+    """Raised by `between` where a run is to stop before the call is done."""
+
+
+Between = Callable[[], None]  # called about once a second by what takes longer
+
+
+def nothing() -> None:
+    pass
+
+
 class Program(Protocol):
     """The functions of one run. A state in, the next one out: whatever a program keeps besides
     (compiled code, live environments) can be had again from the state alone."""
@@ -48,6 +61,7 @@ class Program(Protocol):
     agent: Agent
     envs: int  # of each seed
     cadence: Cadence
+    debug: bool  # states are not used up, so that a block that failed can be looked into
 
     def seed_keys(self, seed: int) -> jax.Array:
         """The keys of the run's seeds, the first of which is `seed`."""
@@ -58,7 +72,7 @@ class Program(Protocol):
     def place(self, tree: Any) -> Any:
         """A state as it was read from a file, laid over the devices."""
 
-    def start(self, keys: jax.Array, /) -> tuple[TrainState, Episodes]:
+    def start(self, keys: jax.Array, /, between: Between = nothing) -> tuple[TrainState, Episodes]:
         """Fresh seeds, after their random steps."""
 
     def block(
@@ -72,11 +86,18 @@ class Program(Protocol):
     def distributions(self, state: TrainState, steps: int, /) -> dict[str, Any]:
         """What the rule sees on the fixed batch of states: `[S, states, actions]` each."""
 
-    def evaluate(self, state: TrainState, number: Any, /) -> tuple[TrainState, tuple[Score, Any]]:
-        """Score every seed and keep its weights where they are its best so far (`[S]` booleans)."""
+    def evaluate(
+        self, state: TrainState, number: Any, /, between: Between = nothing
+    ) -> tuple[TrainState, tuple[Score, Any]]:
+        """Score every seed and keep its weights where they are its best so far (`[S]` booleans).
+        Where `between` raises, the state is as good as before."""
 
     def score_best(self, state: TrainState, episodes: int, limit_steps: int) -> Score:
         """The best weights of every seed over whole episodes."""
+
+    def locate(self, state: TrainState, start: Any, index: int) -> str:
+        """The operation that spoils seed `index` in the block from `state` on; empty where the
+        seed alone comes through."""
 
     def close(self) -> None:
         """Give back what the process would otherwise hold to its end."""

@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+import numpy as np
 
 from idrl.agents.spec import Learning
 from idrl.errors import IdrlError
+
+_MOST = 2**31 - 1  # counters are of 32 bits
+
+
+def _check_counts(settings: object, where: str, *names: str) -> None:
+    for name in names:
+        value = getattr(settings, name)
+        if value <= 0:
+            raise IdrlError(f"{where}.{name} is {value}; it must be positive.")
+        if value > _MOST:
+            raise IdrlError(f"{where}.{name} is {value}; it is at most {_MOST:,}.")
 
 
 @dataclass(frozen=True)
@@ -17,6 +31,7 @@ class Training:
     envs: int = 1  # environments of each seed
     log_every_steps: int = 50_000
     distributions_every_steps: int = 0  # 0: never; the presets switch them on
+    env_timeout_s: float = 120.0  # of one call of an environment on the host; 0 waits for ever
 
     def check(self, where: str) -> None:
         if self.distributions_every_steps < 0:
@@ -24,9 +39,9 @@ class Training:
                 f"{where}.distributions_every_steps is {self.distributions_every_steps}; "
                 "it is positive, or 0 to switch them off."
             )
-        for name in ("steps", "envs", "log_every_steps"):
-            if getattr(self, name) <= 0:
-                raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it must be positive.")
+        _check_counts(self, where, "steps", "envs", "log_every_steps")
+        if self.env_timeout_s < 0:
+            raise IdrlError(f"{where}.env_timeout_s is {self.env_timeout_s}; it is ≥ 0.")
 
 
 @dataclass(frozen=True)
@@ -38,9 +53,7 @@ class Evaluation:
     envs: int = 1
 
     def check(self, where: str) -> None:
-        for name in ("every_steps", "steps", "envs"):
-            if getattr(self, name) <= 0:
-                raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it must be positive.")
+        _check_counts(self, where, "every_steps", "steps", "envs")
 
 
 @dataclass(frozen=True)
@@ -73,9 +86,11 @@ class Cadence:
 
 
 def cadence(
-    training: Training, evaluation: Evaluation, learning: Learning, largest_block: int
-) -> Cadence:
-    """`largest_block`: how many iterations are about a second's work."""
+    training: Training, evaluation: Evaluation, learning: Learning, largest_block: int,
+    block: int | None = None,
+) -> Cadence:  # fmt: skip
+    """`largest_block`: how many iterations are about a second's work. A `block` that is given is
+    kept: a run that is made longer goes on in the steps it began with."""
     envs, every = training.envs, learning.update_every_steps
     steps = math.lcm(envs, every)
     # At least a row and its successor, with hosted loops a row behind.
@@ -85,7 +100,10 @@ def cadence(
     eval_every = min(evaluation.every_steps, training.steps)
     # Blocks that meet every evaluation exactly divide its period and the steps before the first.
     grid = math.gcd(eval_every // steps, warmup * envs // steps, total)
-    block = _block(target, grid, total, min(total, max(1, eval_every // steps)), largest_block)
+    if block is None:
+        block = _block(target, grid, total, min(total, max(1, eval_every // steps)), largest_block)
+    elif block < 1 or (block % target and target % block):
+        raise IdrlError(f"blocks of {block} iterations do not fit a target copied every {target}.")
     return Cadence(
         vector_steps=steps // envs,
         updates=steps // every,
@@ -121,3 +139,24 @@ def _block(target: int, grid: int, total: int, longest: int, largest: int) -> in
 def due(before: int, after: int, every: int) -> bool:
     """Whether a multiple of `every` was passed or reached between two counts."""
     return after // every > before // every
+
+
+@dataclass(frozen=True)
+class Stretches:
+    """`total` steps in pieces of at most `largest`: of one length where that can be had, since
+    each length is compiled for itself."""
+
+    total: int
+    largest: int
+
+    @property
+    def length(self) -> int:
+        least = math.ceil(self.total / max(1, self.largest))
+        few = range(least, min(4 * least, least + 1000))
+        return math.ceil(self.total / next((n for n in few if self.total % n == 0), least))
+
+    def later(self) -> Iterator[np.ndarray]:
+        """The steps of each piece but the first."""
+        length = self.length
+        for first in range(length, self.total, length):
+            yield np.arange(first, min(first + length, self.total), dtype=np.int32)

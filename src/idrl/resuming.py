@@ -1,0 +1,95 @@
+"""Going on with a run: which checkpoint, and whether it still belongs to the config."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from idrl.config import RunConfig
+from idrl.errors import IdrlError
+from idrl.runs import checkpoint
+from idrl.runs.folder import RunFolder
+from idrl.schema import build, flat, merge, to_dict
+from idrl.training.health import FINE
+from idrl.training.program import Program
+
+# What a run may be resumed with in another way: none of it changes what a step computes.
+MAY_CHANGE = ("training.steps", "training.log_every_steps", "training.env_timeout_s")
+
+
+def changed(old: RunConfig, changes: list[dict[str, Any]]) -> RunConfig:
+    """`old` with what may change changed; anything else is refused with the difference."""
+    data = to_dict(old)
+    for change in changes:
+        data = merge(data, change)
+    new = build(RunConfig, data)
+    check_same(to_dict(old), to_dict(new), "the run has", "not")
+    return new
+
+
+def check_same(old: dict[str, Any], new: dict[str, Any], has: str, wanted: str) -> None:
+    """Refuse two configs that differ in more than may change, with what differs."""
+    before, after = flat(old), flat(new)
+    names = [n for n in {**before, **after} if n not in MAY_CHANGE]
+    wrong = [n for n in names if before.get(n) != after.get(n)]
+    if wrong:
+        shown = "; ".join(
+            f"{has} {n} = {before.get(n)!r}, {wanted} {after.get(n)!r}" for n in wrong
+        )
+        raise IdrlError(f"{shown}. Only {', '.join(MAY_CHANGE)} may change in a resumed run.")
+
+
+def find(folder: RunFolder, config: RunConfig) -> tuple[Any, dict[str, Any], dict[str, str]]:
+    """The newest checkpoint to go on from with its meta, or None, and what was passed over."""
+
+    def check(meta: dict[str, Any]) -> None:
+        _check_meta(meta, config)
+        for name, size in meta["sizes"].items():
+            table = folder.tables.get(name)
+            if table is not None and table.length() < size:
+                raise ValueError(f"{table.path.name} is shorter than when it was written")
+
+    place, damaged = checkpoint.newest(folder.checkpoints, check)
+    if place is None:
+        return None, {}, damaged
+    meta = checkpoint.read_meta(place)
+    if "config" in meta:
+        check_same(
+            meta["config"], to_dict(config), f"{place.name} was made with", "config.toml says"
+        )
+    return place, meta, damaged
+
+
+def restore_state(program: Program, folder: RunFolder) -> tuple[Any, dict, dict[str, str]]:
+    """The newest intact checkpoint's state and meta, or None, and what was passed over."""
+    place, damaged = checkpoint.newest(folder.checkpoints)
+    if place is None:
+        return None, {}, damaged
+    return load_state(program, place), checkpoint.read_meta(place), damaged
+
+
+def load_state(program: Program, place: Any) -> Any:
+    like = program.like()
+    # Checkpoints from before seeds could be frozen.
+    absent = {"failed": np.full(like.failed.shape, FINE, np.int32)}
+    return program.place(checkpoint.restore(place, like, absent=absent))
+
+
+def damage(folder: RunFolder, damaged: dict[str, str]) -> str:
+    """A sentence on what was passed over."""
+    shown = "; ".join(f"{name} is damaged: {why}" for name, why in damaged.items())
+    return f"{shown} (in {folder.checkpoints})"
+
+
+def _check_meta(meta: dict[str, Any], config: RunConfig) -> None:
+    """Types and ranges, since a file of unknown origin may say anything."""
+    episodes, sizes = meta.get("episodes"), meta.get("sizes")
+    numbers = [meta.get("iteration"), meta.get("block", 1)]
+    numbers += list(sizes.values()) if isinstance(sizes, dict) else [None]
+    numbers += episodes if isinstance(episodes, list) else [None]
+    good = all(type(n) is int and 0 <= n < 2**63 for n in numbers)
+    good = good and len(episodes or ()) == config.seeds
+    good = good and isinstance(meta.get("pending", False), bool)
+    if not good or not isinstance(meta.get("config", {}), dict):
+        raise ValueError(f"{checkpoint.MANIFEST} says what cannot be")

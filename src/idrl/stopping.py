@@ -1,0 +1,71 @@
+"""Ctrl-C and SIGTERM: asked politely first, and never waited for longer than a few seconds."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+NUMBERS = (signal.SIGINT, signal.SIGTERM)
+PATIENCE_S = 8.0  # the promise is ten seconds, and a process takes a moment to end
+
+
+@contextlib.contextmanager
+def signals() -> Iterator[threading.Event]:
+    """Ctrl-C and SIGTERM set the event; a second one interrupts at once."""
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def handle(number, frame):
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    old = {s: signal.signal(s, handle) for s in NUMBERS}
+    try:
+        yield stop
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def last_resort(farewell: Callable[[], None], patience_s: float = PATIENCE_S) -> Iterator[None]:
+    """Ends the process with status 130 where a signal was not obeyed in time.
+
+    Python calls a handler only between two of its own instructions, so a long compilation, or an
+    environment that hangs in foreign code, would hold it up. The signal's number is written to a
+    socket at once, which a thread waits at. A run folder is valid at any instant, so nothing but
+    what came after the last checkpoint is lost.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.is_set():
+            number = ours.recv(1)
+            if number and number[0] in NUMBERS and not over.wait(patience_s):
+                farewell()
+                os._exit(130)
+
+    before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        signal.set_wakeup_fd(before)
+        theirs.send(b"\0")
+        thread.join(1)
+        ours.close()
+        theirs.close()

@@ -1,0 +1,66 @@
+"""Fixtures of the fault suite, and the table that it ends with."""
+
+import json
+from collections import defaultdict
+
+import driver
+import pytest
+
+_COLUMNS = ("fault", "tries", "survived", "lost rows", "differing bits")
+
+
+@pytest.fixture(scope="session")
+def nursery(tmp_path_factory):
+    nursery = driver.Nursery(tmp_path_factory.mktemp("xla"))
+    yield nursery
+    nursery.close()
+
+
+@pytest.fixture(scope="session")
+def reference(nursery, tmp_path_factory):
+    """An undisturbed run of each loop, made when it is first asked for."""
+    made = {}
+
+    def of(loop: str) -> driver.Reference:
+        if loop not in made:
+            made[loop] = driver.make_reference(nursery, tmp_path_factory.mktemp(loop), loop)
+        return made[loop]
+
+    return of
+
+
+@pytest.fixture
+def tally(record_property):
+    """Add to a row of the table."""
+
+    def add(fault: str, tries: int, survived: int, lost: int = 0, bits: int = 0) -> None:
+        record_property("fault", json.dumps([fault, tries, survived, lost, bits]))
+        assert (survived, lost, bits) == (tries, 0, 0), fault
+
+    return add
+
+
+@pytest.fixture
+def cases(request) -> int:
+    """How many cases a fuzzed test makes."""
+    return request.config.getoption("--cases")
+
+
+def pytest_terminal_summary(terminalreporter):
+    rows = defaultdict(lambda: [0, 0, 0, 0])
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            for name, text in getattr(report, "user_properties", ()):
+                if name == "fault" and report.when == "call":
+                    fault, *numbers = json.loads(text)
+                    rows[fault] = [a + b for a, b in zip(rows[fault], numbers, strict=True)]
+    if not rows:
+        return
+    width = max(map(len, rows))
+    terminalreporter.section("faults")
+    terminalreporter.write_line(
+        _COLUMNS[0].ljust(width) + "".join(f"{c:>16}" for c in _COLUMNS[1:])
+    )
+    rows["all"] = [sum(column) for column in zip(*rows.values(), strict=True)]
+    for fault, numbers in rows.items():
+        terminalreporter.write_line(fault.ljust(width) + "".join(f"{n:>16,}" for n in numbers))

@@ -1,0 +1,84 @@
+"""Ctrl-C and SIGTERM at any moment: within ten seconds, with a checkpoint, and how to go on."""
+
+import random
+import signal
+import time
+
+import pytest
+from driver import LOOPS, SMALL, check_valid, difference
+
+pytestmark = pytest.mark.faults
+NUMBERS = (signal.SIGINT, signal.SIGTERM)
+
+
+def check_obeyed(child, number, victim) -> bool:
+    """Whether the signal came before the run's end."""
+    asked = time.monotonic()
+    child.signal(number)
+    status = child.wait()
+    assert time.monotonic() - asked < 10
+    check_valid(victim)
+    if status == 0:
+        return False
+    # before its handlers are there, a process ends as any other
+    assert status in (130, -number), child.err
+    if status == 130 and "Stopped" in child.out:
+        assert f"idrl train --resume {victim.name}" in child.out
+    return True
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_signals_at_random_moments(loop, nursery, reference, tmp_path, tally):
+    chance, whole, victim = random.Random(f"signals {loop}"), reference(loop), tmp_path / "victim"
+    tries = 0
+    for number in NUMBERS * 2:
+        if victim.exists():
+            child = nursery.start("train", "--resume", "victim", folder=tmp_path)
+        else:
+            child = nursery.start(*whole.arguments, "--out", "victim", folder=tmp_path)
+        time.sleep(chance.uniform(0.1, 0.9) * whole.seconds)
+        tries += check_obeyed(child, number, victim)
+    child = nursery.run("train", "--resume", "victim", folder=tmp_path)
+    assert child.status == 0, child.err
+    tally(f"SIGINT and SIGTERM, {loop}", tries, tries, *difference(victim, whole.path))
+
+
+LONG = {  # what is slow, and after how many steps it has surely begun
+    "warm-up": ("learning.learning_starts_steps=100000", 100),
+    "evaluation": ("evaluation.steps=100000", 300),
+}
+
+
+def wait_for_steps(folder, count) -> None:
+    """Of the slow environment: 64 examples, 200 steps of training, then the evaluation."""
+    file = folder / "steps"
+    while not file.exists() or file.stat().st_size < count:
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("what", LONG)
+def test_in_the_middle_of_what_takes_minutes(what, number, nursery, tmp_path, tally):
+    setting, begun = LONG[what]
+    arguments = ["--steps", "200", "--out", "victim", *SMALL, setting]
+    child = nursery.start("train", "dqn", "odd-slow", *arguments, folder=tmp_path)
+    wait_for_steps(tmp_path, begun)
+    assert check_obeyed(child, number, tmp_path / "victim")
+    assert "Continue with: idrl train --resume victim" in child.out, child.err
+    where = "Stopped at step 2" if what == "evaluation" else "Stopped before its first checkpoint"
+    assert where in child.out
+    tally(f"signal in a long {what}", 1, 1)
+
+
+def test_an_evaluation_that_was_cut_short_is_made_anew(nursery, tmp_path, tally):
+    """The slow environment computes what the plain one does."""
+    arguments = ["--steps", "200", *SMALL, "evaluation.steps=600"]
+    child = nursery.run("train", "dqn", "odd-plain", "--out", "plain", *arguments, folder=tmp_path)
+    assert child.status == 0, child.err
+    child = nursery.start("train", "dqn", "odd-slow", "--out", "slow", *arguments, folder=tmp_path)
+    wait_for_steps(tmp_path, 300)
+    assert check_obeyed(child, signal.SIGINT, tmp_path / "slow")
+    assert "Stopped at step 2" in child.out, child.err
+    child = nursery.run("train", "--resume", "slow", folder=tmp_path)
+    assert child.status == 0, child.err
+    tally("evaluation cut short", 1, 1, *difference(tmp_path / "slow", tmp_path / "plain"))
