@@ -100,12 +100,32 @@ class Bayesian(QHeads):
         chosen = jax.nn.one_hot(batch.a_tm1, actions, dtype=x.dtype) * (scale / self.noise_std**2)
         precision = jnp.einsum("ba,bf,bg->afg", chosen, x, x)
         precision += jnp.eye(x.shape[-1]) / self.prior_std**2
-        lower = jnp.linalg.cholesky(precision)
+        root = jax.vmap(inverse_root)(precision)
         weighted = jnp.einsum("ba,b,bf->af", chosen, y, x)
-        solve = jax.scipy.linalg.solve_triangular
-        mean = jax.vmap(lambda low, v: jax.scipy.linalg.cho_solve((low, True), v))(lower, weighted)
+        mean = jnp.einsum("ahf,ahg,ag->af", root, root, weighted)
         normal = jax.random.normal(key, (actions, x.shape[-1], self.k))
-        # The covariance is L⁻ᵀL⁻¹: a standard normal vector through L⁻ᵀ has it.
-        spread = jax.vmap(lambda low, v: solve(low, v, lower=True, trans=1))(lower, normal)
+        # The covariance is RᵀR: a standard normal vector through Rᵀ has it.
+        spread = jnp.einsum("ahf,ahk->afk", root, normal)
         drawn = jnp.transpose(mean[..., None] + spread, (2, 1, 0))
         return {"params": {**params["params"], "mean": mean.T, "drawn": drawn}}
+
+
+def inverse_root(precision: jax.Array) -> jax.Array:
+    """R with RᵀR = `precision`⁻¹ `[F, F]`: the inverse of its Cholesky factor, both found row by
+    row.
+
+    Not by LAPACK: on CPUs jaxlib's batched calls wait inside XLA's pool of threads for helpers from
+    the same pool, and where every device does so at once none is left and all wait for ever.
+    """
+    size = precision.shape[-1]
+    number, unit = jnp.arange(size), jnp.eye(size, dtype=precision.dtype)
+
+    def row(j, found):
+        lower, inverse = found
+        column = precision[:, j] - lower @ lower[j]
+        pivot = jnp.sqrt(column[j])
+        inverse = inverse.at[j].set((unit[j] - lower[j] @ inverse) / pivot)
+        return lower.at[:, j].set(jnp.where(number >= j, column / pivot, 0)), inverse
+
+    start = jnp.zeros_like(precision)
+    return jax.lax.fori_loop(0, size, row, (start, start))[1]
