@@ -149,7 +149,7 @@ class Compiled(Learner):
                 state = state._replace(agent=refresh_target(state.agent))
             return state, out
 
-        before, inner = state.agent, min(c.block, c.target_every)
+        before, inner = state.agent.params, min(c.block, c.target_every)
         state, ((episodes, told), metrics) = loop(
             cycle, state, start + inner * jnp.arange(c.block // inner)
         )
