@@ -153,7 +153,7 @@ class Compiled(Learner):
                 state = self._copy_target(state, first + inner)
             return state, out
 
-        before, inner = state.agent, min(c.block, c.target_every)
+        before, inner = state.agent.params, min(c.block, c.target_every)
         state, ((episodes, told), metrics) = loop(
             cycle, state, start + inner * jnp.arange(c.block // inner)
         )

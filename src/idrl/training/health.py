@@ -1,11 +1,10 @@
 """Numbers gone wrong, seed by seed: the seed is frozen as it last was, the others go on.
 
 Inside a block only the first update is noted whose losses or gradient are not finite; at its end
-the agents of such seeds are put back to what they were at its beginning, about a second before, and
-so after every later block. Not taking the one update costs a choice between old and new weights at
-every update, which took 6% of the time on deep_sea/10 and 21% on MinAtar; this takes a copy of the
-weights a block (`benchmarks/survival.py`). Q-values are looked at between blocks, in what the
-acting rule saw.
+the weights of such seeds are put back to what they were at its beginning, about a second before,
+and so after every later block. Not taking the one update would mean a choice between old and new
+weights at every update; this is a copy of the weights a block (`benchmarks/survival.py`).
+Q-values are looked at between blocks, in what the acting rule saw.
 """
 
 from __future__ import annotations
@@ -49,13 +48,15 @@ def noted(state: TrainState, metrics: dict[str, jax.Array], update) -> TrainStat
 
 
 def hold(state: TrainState, before: Any) -> TrainState:
-    """`state` at the end of a block, with the agents of failed seeds as they were `before` it."""
+    """`state` at the end of a block, with the weights of failed seeds as they were `before` it.
+    Their target and optimiser stay as they are: they are not used again."""
 
     def pick(new, old):
         failed = (state.failed >= 0).reshape(-1, *[1] * (new.ndim - 1))
         return jnp.where(failed, old, new)
 
-    return state._replace(agent=jax.tree.map(pick, state.agent, before))
+    params = jax.tree.map(pick, state.agent.params, before)
+    return state._replace(agent=state.agent._replace(params=params))
 
 
 def examine(

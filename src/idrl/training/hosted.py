@@ -98,7 +98,7 @@ class Hosted(Learner):
             donate_argnums=used and (0, 1),
         )
         self._copy = jax.jit(over(self._copy_target, (SEEDS, SAME), SEEDS), donate_argnums=used)
-        self._duplicate = jax.jit(lambda agent: jax.tree.map(jnp.copy, agent))
+        self._duplicate = jax.jit(lambda params: jax.tree.map(jnp.copy, params))
         self._hold = jax.jit(over(hold, (SEEDS, SEEDS), SEEDS), donate_argnums=used)
         self._keep = jax.jit(
             over(jax.vmap(self._keep_best), (SEEDS, SEEDS), (SEEDS, SEEDS)),
@@ -169,7 +169,7 @@ class Hosted(Learner):
         c = self.cadence
         first = c.warmup_vector_steps + int(start) * c.vector_steps
         state, voyage = self._split(state, first)
-        before = self._duplicate(state.agent)
+        before = self._duplicate(state.agent.params)
         ends, (told, metrics) = Ends(self.seeds), self._zeros(state, voyage.fleet)
         for i in range(int(start), int(start) + c.block):
             for step in range(c.vector_steps):
