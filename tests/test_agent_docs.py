@@ -101,5 +101,5 @@ def test_numbers_of_the_pages_are_those_measured():
         cell = next(line for line in index.split("\n") if line.startswith(f"| `{row['agent']}`"))
         for said in (line, cell):
             assert f"{row['solved']} of {row['seeds']}" in said
-            assert f"{float(row['last']):.3g} ± {float(row['last_ci95']):.2g}" in said
+            assert f"{float(row['last']):.3g} ± {float(row['last_ci95']):.3g}" in said
     assert {row["agent"] for row in rows if row["task"] == "deep_sea/10"} == set(AGENTS)
