@@ -173,8 +173,8 @@ def hetero() -> Settings:
 def minatar(optimiser: str) -> Settings:
     """Young & Tian 2019 (their section on experiments and released `dqn.py`), per frame.
 
-    Their DQN has RMSProp, which `dqn` and `ddqn` keep. The ensembles keep Adam, as in their own
-    paper: K heads and a return head send gradients of different scales into one optimiser, which
+    Their DQN has RMSProp, which every agent declared with it keeps. The IDS agents keep Adam, as in
+    their own paper: K heads and a return head send gradients of different scales into one optimiser, which
     Adam evens out per weight. Its step size is RMSProp's, its ε the paper's.
     """
     dense = {"hidden": [128]}

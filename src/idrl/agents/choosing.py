@@ -97,7 +97,7 @@ class Thompson:
 @dataclass(frozen=True)
 class ReturnThompson(Thompson):
     """Follow one head for an episode, and at every step a return drawn from the return head's
-    distribution around it (Tang & Agrawal 2018, Moerland et al. 2017).
+    distribution around it (Moerland et al. 2017).
 
     It adds the noise of the return to the uncertainty of its mean, and so keeps choosing noisy
     actions however well they are known: the paper's argument against it.
