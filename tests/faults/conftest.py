@@ -1,10 +1,13 @@
 """Fixtures of the fault suite, and the table that it ends with."""
 
 import json
+import shutil
 from collections import defaultdict
 
 import driver
 import pytest
+
+import idrl
 
 _COLUMNS = ("fault", "tries", "survived", "lost rows", "differing bits")
 
@@ -27,6 +30,19 @@ def reference(nursery, tmp_path_factory):
         return made[loop]
 
     return of
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory):
+    """A finished run with checkpoints at steps 200 and 300."""
+    path = tmp_path_factory.mktemp("whole") / "run"
+    return idrl.train("dqn", "deep_sea/4", steps=300, settings=driver.SETTINGS, out=path).path
+
+
+@pytest.fixture
+def copy(run, tmp_path):
+    shutil.copytree(run, tmp_path / "copy")
+    return tmp_path / "copy"
 
 
 @pytest.fixture

@@ -21,6 +21,13 @@ SMALL = [
     "learning.replay_capacity=500", "training.log_every_steps=100", "training.envs=2",
     "learning.update_every_steps=2", "evaluation.every_steps=200", "evaluation.steps=40",
 ]  # fmt: skip
+SETTINGS = {  # of a run of seconds within a test's own process
+    "trunk": {"hidden": [8]},
+    "heads": {"q": {"hidden": [8]}},
+    "learning": {"learning_starts_steps": 20, "replay_capacity": 200},
+    "training": {"log_every_steps": 50},
+    "evaluation": {"every_steps": 100, "steps": 20},
+}
 LOOPS = {  # both loops, one seed and several
     "compiled-1": ["dqn", "deep_sea/4", "--steps", "4000"],
     "compiled-2": ["dqn", "deep_sea/4", "--steps", "4000", "--seeds", "2"],

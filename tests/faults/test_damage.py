@@ -6,30 +6,11 @@ import shutil
 import jax
 import numpy as np
 import pytest
+from driver import SETTINGS
 
 import idrl
 from idrl.runs import checkpoint
 from idrl.runs.arrays import write_arrays
-
-SETTINGS = {
-    "trunk": {"hidden": [8]},
-    "heads": {"q": {"hidden": [8]}},
-    "learning": {"learning_starts_steps": 20, "replay_capacity": 200},
-    "training": {"log_every_steps": 50},
-    "evaluation": {"every_steps": 100, "steps": 20},
-}
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    path = tmp_path_factory.mktemp("damage") / "run"
-    return idrl.train("dqn", "deep_sea/4", steps=300, settings=SETTINGS, out=path).path
-
-
-@pytest.fixture
-def copy(run, tmp_path):
-    shutil.copytree(run, tmp_path / "copy")
-    return tmp_path / "copy"
 
 
 def places(run):

@@ -18,24 +18,12 @@ from idrl.cli import main
 from idrl.runs import checkpoint
 from idrl.schema import to_dict
 
-SETTINGS = {
-    "trunk": {"hidden": [8]},
-    "heads": {"q": {"hidden": [8]}},
-    "learning": {"learning_starts_steps": 20, "replay_capacity": 200},
-    "evaluation": {"every_steps": 100, "steps": 20},
-}
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    path = tmp_path_factory.mktemp("hostile") / "run"
-    return idrl.train("dqn", "deep_sea/4", steps=100, settings=SETTINGS, out=path).path
-
 
 @pytest.fixture
-def copy(run, tmp_path):
-    shutil.copytree(run, tmp_path / "copy")
-    return tmp_path / "copy"
+def alone(copy):
+    """A run with one checkpoint: there is none before it to go on from."""
+    shutil.rmtree(checkpoint.listed(copy / "checkpoints")[0])
+    return copy
 
 
 class Bomb:
@@ -97,47 +85,47 @@ def uses(path):
     return [
         lambda: idrl.load(path),
         lambda: idrl.evaluate(path),
-        lambda: idrl.train(resume=path, steps=200),
+        lambda: idrl.train(resume=path, steps=400),
     ]
 
 
-def test_a_pickle_with_a_fitting_checksum(copy, tmp_path, tally):
+def test_a_pickle_with_a_fitting_checksum(alone, tmp_path, tally):
     outside = tmp_path / "boom"
     bomb = pickle.dumps(Bomb(outside))
-    (newest(copy) / checkpoint.ARRAYS).write_bytes(bomb)
-    sign(newest(copy))
+    (newest(alone) / checkpoint.ARRAYS).write_bytes(bomb)
+    sign(newest(alone))
     model, zipped = tmp_path / "model.safetensors", tmp_path / "model.pt"
     model.write_bytes(bomb)
     with open(zipped, "wb") as file:
         np.savez(file, a=np.array([Bomb(outside)], dtype=object))
-    calls = [*uses(copy), lambda: idrl.load(model), lambda: idrl.load(zipped)]
+    calls = [*uses(alone), lambda: idrl.load(model), lambda: idrl.load(zipped)]
     check_refused(tally, "pickle in place of arrays", calls, outside)
 
 
 @pytest.mark.parametrize("name", ["config.toml", "run.json"])
-def test_a_pickle_for_a_config(copy, tmp_path, tally, name):
-    (copy / name).write_bytes(pickle.dumps(Bomb(tmp_path / "boom")))
-    check_refused(tally, "pickle in place of a config", uses(copy), tmp_path / "boom")
+def test_a_pickle_for_a_config(alone, tmp_path, tally, name):
+    (alone / name).write_bytes(pickle.dumps(Bomb(tmp_path / "boom")))
+    check_refused(tally, "pickle in place of a config", uses(alone), tmp_path / "boom")
 
 
 @pytest.mark.parametrize("size", [8, 4096])
-def test_a_forged_shape(copy, run, tmp_path, tally, size):
+def test_a_forged_shape(alone, run, tmp_path, tally, size):
     for shape in ([10**12], [10**6, 10**6], [2**62, 4], [1], [0], [-1]):
-        (newest(copy) / checkpoint.ARRAYS).write_bytes(forged(shape, size=size))
-        sign(newest(copy))
+        (newest(alone) / checkpoint.ARRAYS).write_bytes(forged(shape, size=size))
+        sign(newest(alone))
         model = tmp_path / "model.safetensors"
         about = {
             "format": 1, "seed": 0, "obs_shape": [4, 4], "num_actions": 2,
             "config": to_dict(idrl.open_run(run).config),
         }  # fmt: skip
         model.write_bytes(forged(shape, size=size, metadata=about))
-        calls = [*uses(copy), lambda: idrl.load(tmp_path / "model.safetensors")]
+        calls = [*uses(alone), lambda: idrl.load(tmp_path / "model.safetensors")]
         check_refused(tally, "forged shape", calls, tmp_path / "none")
 
 
-def test_a_config_that_asks_for_too_much(copy, tmp_path, tally):
+def test_a_config_that_asks_for_too_much(alone, tmp_path, tally):
     """The checkpoint is small and honest; the config says that it should be huge."""
-    text = (copy / "config.toml").read_text()
+    text = (alone / "config.toml").read_text()
     for old, new in (
         ("replay_capacity = 200", "replay_capacity = 1000000000000"),
         ("batch_size = 32", "batch_size = 1000000000000"),
@@ -145,16 +133,16 @@ def test_a_config_that_asks_for_too_much(copy, tmp_path, tally):
         ("seeds = 1\n", "seeds = 2000000000\n"),
     ):
         assert old in text
-        (copy / "config.toml").write_text(text.replace(old, new))
-        check_refused(tally, "config beyond memory", uses(copy)[1:], tmp_path / "none")
-    (copy / "config.toml").write_text(text)
-    about = json.loads((copy / "run.json").read_text())
+        (alone / "config.toml").write_text(text.replace(old, new))
+        check_refused(tally, "config beyond memory", uses(alone)[1:], tmp_path / "none")
+    (alone / "config.toml").write_text(text)
+    about = json.loads((alone / "run.json").read_text())
     for change in (
         {"obs_shape": [10**6, 10**6]}, {"num_actions": 2**30}, {"obs_shape": ["a"]},
         {"obs_shape": [-4, 4]}, {"obs_shape": None}, {"num_actions": 2.5},
     ):  # fmt: skip
-        (copy / "run.json").write_text(json.dumps(about | change))
-        check_refused(tally, "forged run.json", uses(copy), tmp_path / "none")
+        (alone / "run.json").write_text(json.dumps(about | change))
+        check_refused(tally, "forged run.json", uses(alone), tmp_path / "none")
 
 
 @pytest.mark.parametrize(
@@ -165,26 +153,26 @@ def test_a_config_that_asks_for_too_much(copy, tmp_path, tally):
         {"block": 0.5}, {"pending": 1}, {"config": "x"}, {"sizes": {"metrics": 10**12}},
     ],
 )  # fmt: skip
-def test_a_manifest_that_says_what_cannot_be(copy, tmp_path, tally, change):
-    manifest = checkpoint.read_manifest(newest(copy))
+def test_a_manifest_that_says_what_cannot_be(alone, tmp_path, tally, change):
+    manifest = checkpoint.read_manifest(newest(alone))
     manifest["meta"] |= change
-    rewrite(newest(copy), manifest)
-    call = uses(copy)[2]
+    rewrite(newest(alone), manifest)
+    call = uses(alone)[2]
     check_refused(tally, "forged manifest", [call], tmp_path / "none")
 
 
-def test_paths_that_lead_outside(copy, tmp_path, tally):
+def test_paths_that_lead_outside(alone, tmp_path, tally):
     """`..` in names that a file gives, and links in place of files."""
     outside = tmp_path / "outside.csv"
     outside.write_text("mine")
-    manifest = checkpoint.read_manifest(newest(copy))
+    manifest = checkpoint.read_manifest(newest(alone))
     manifest["meta"]["sizes"] |= {"../../outside": 0, "/etc/passwd": 0, str(outside): 0}
-    rewrite(newest(copy), manifest)
-    idrl.train(resume=copy, steps=200)
+    rewrite(newest(alone), manifest)
+    idrl.train(resume=alone, steps=400)
     assert outside.read_text() == "mine"
     for name in ("metrics.csv", "config.toml", ".lock", "checkpoints", "curve.png", "new.csv"):
         again = tmp_path / f"again-{name}"
-        shutil.copytree(copy, again)
+        shutil.copytree(alone, again)
         place = again / name
         if place.is_dir():
             shutil.rmtree(place)
@@ -198,40 +186,40 @@ def test_paths_that_lead_outside(copy, tmp_path, tally):
     tally("paths that lead outside", 7, 7)
 
 
-def test_names_import_nothing(copy, tmp_path, tally, monkeypatch):
+def test_names_import_nothing(alone, tmp_path, tally, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "evil.py").write_text(f"open({str(tmp_path / 'boom')!r}, 'w')")
-    text = (copy / "config.toml").read_text()
+    text = (alone / "config.toml").read_text()
     before = [p for p in sorted(tmp_path.rglob("*")) if p.name != ".lock"]
     names = ("evil:Env-v0", "gym/evil:Env-v0", "gymnax/evil", "__import__('evil')", "evil.Env")
     for name in names:
-        (copy / "config.toml").write_text(text.replace('"deep_sea/4"', json.dumps(name)))
-        for call in uses(copy)[1:]:
+        (alone / "config.toml").write_text(text.replace('"deep_sea/4"', json.dumps(name)))
+        for call in uses(alone)[1:]:
             with pytest.raises(idrl.IdrlError):
                 call()
         assert main(["train", "dqn", name]) == 2
-    (copy / "config.toml").write_text(text.replace('kind = "mlp"', 'kind = "evil.Mlp"'))
-    for call in uses(copy):
+    (alone / "config.toml").write_text(text.replace('kind = "mlp"', 'kind = "evil.Mlp"'))
+    for call in uses(alone):
         with pytest.raises(idrl.IdrlError, match=r"unknown trunk\.kind"):
             call()
     assert [p for p in sorted(tmp_path.rglob("*")) if p.name != ".lock"] == before
     tally("names of code", 6, 6)
 
 
-def test_deep_nesting_and_size(copy, tmp_path, tally):
+def test_deep_nesting_and_size(alone, tmp_path, tally):
     deep = "[" * 100_000
     for name, text in (
         ("run.json", deep), ("config.toml", "a = " + deep), ("run.json", "[" * 3_000_000),
         ("config.toml", "# " + "x" * 3_000_000), ("run.json", '{"format": ' + "9" * 5000 + "}"),
     ):  # fmt: skip
-        before = (copy / name).read_text()
-        (copy / name).write_text(text)
-        check_refused(tally, "nested or large files", uses(copy), tmp_path / "none")
-        (copy / name).write_text(before)
-    place = newest(copy)
+        before = (alone / name).read_text()
+        (alone / name).write_text(text)
+        check_refused(tally, "nested or large files", uses(alone), tmp_path / "none")
+        (alone / name).write_text(before)
+    place = newest(alone)
     for text in (deep, "{}", "null", '{"meta": {}}', "x" * 20_000_000):
         (place / checkpoint.MANIFEST).write_text(text)
-        check_refused(tally, "nested or large files", uses(copy)[2:], tmp_path / "none")
+        check_refused(tally, "nested or large files", uses(alone)[2:], tmp_path / "none")
 
 
 def test_weights_can_be_handed_around(run, tmp_path, tally):
