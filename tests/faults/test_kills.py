@@ -22,7 +22,7 @@ def finish(nursery, victim, reference):
     return difference(victim, reference.path)
 
 
-def kill_often(nursery, folder, whole, tally, fault, kill):
+def check_kills(nursery, folder, whole, tally, fault, kill):
     """`kill` starts or resumes a run and ends it somehow, until that was done five times. A run
     that was quicker is compared as it is, and another one begun."""
     kills, lost, bits, number = 0, 0, 0, 0
@@ -54,7 +54,7 @@ def test_killed_at_random_moments(loop, nursery, reference, tmp_path, tally):
             longest *= 0.7  # a resumed run is shorter, and the machine may be idle now
         return child.status
 
-    kill_often(nursery, tmp_path, whole, tally, f"kill -9, {loop}", kill)
+    check_kills(nursery, tmp_path, whole, tally, f"kill -9, {loop}", kill)
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -66,4 +66,4 @@ def test_killed_while_writing(loop, nursery, reference, tmp_path, tally):
         die = chance.randrange(1, max(2, whole.writes // 4))
         return start(nursery, victim, whole, die=die).wait()
 
-    kill_often(nursery, tmp_path, whole, tally, f"kill -9 in a write, {loop}", kill)
+    check_kills(nursery, tmp_path, whole, tally, f"kill -9 in a write, {loop}", kill)
