@@ -204,7 +204,7 @@ def other_format(run):
     ("harm", "sentence"),
     [
         (damage_csv, "its evaluations.csv is damaged"),
-        (damage_config, "cannot be read"),
+        (damage_config, "is not valid TOML"),
         (damage_number, "its evaluations.csv is damaged"),
         (damage_columns, "it has no column 'return_mean'"),
         (no_evaluations, "it has no evaluations yet"),

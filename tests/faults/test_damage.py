@@ -99,7 +99,7 @@ def test_a_checkpoint_of_the_first_form_is_read(copy, run):
         like.pop("failed")
         write_arrays(place / checkpoint.ARRAYS, like)
         old = {"sha256": checkpoint._digest(place / checkpoint.ARRAYS), "steps": manifest["steps"]}
-        keys = ("iteration", "sizes", "episodes")
+        keys = ("iteration", "sizes", "episodes", "regret")
         old["meta"] = {key: manifest["meta"][key] for key in keys}
         (place / checkpoint.MANIFEST).write_text(checkpoint.json.dumps(old))
     shutil.rmtree(places(copy)[-1])
