@@ -174,8 +174,8 @@ def minatar(optimiser: str) -> Settings:
     """Young & Tian 2019 (their section on experiments and released `dqn.py`), per frame.
 
     Their DQN has RMSProp, which every agent declared with it keeps. The IDS agents keep Adam, as in
-    their own paper: K heads and a return head send gradients of different scales into one optimiser, which
-    Adam evens out per weight. Its step size is RMSProp's, its ε the paper's.
+    their own paper: K heads and a return head send gradients of different scales into one
+    optimiser, which Adam evens out per weight. Its step size is RMSProp's, its ε the paper's.
     """
     dense = {"hidden": [128]}
     adam = {"kind": "adam", "lr": 2.5e-4, "b2": 0.999, "eps": 0.01 / 32}

@@ -119,7 +119,7 @@ class Recorder:
 
     def _distributions(self, progress: Progress) -> None:
         seen, rows = progress.distributions or {}, []
-        for index in range(self.config.seeds):
+        for index in np.flatnonzero(self.alive).tolist():
             seed, mine = self.config.seed + index, {name: x[index] for name, x in seen.items()}
             for name, values in mine.items():
                 told = {"seed": seed, "steps": progress.steps, "quantity": name}
@@ -136,6 +136,7 @@ class Recorder:
                 {"seed": self.config.seed + index, "steps": progress.steps,
                  "sigma": " ".join(f"{value:.4g}" for value in sigma)}
                 for index, sigma in maps
+                if self.alive[index]
             )  # fmt: skip
 
     def _row(self, index: int, steps: int, values: dict[str, Any], tag: str = "train/"):
