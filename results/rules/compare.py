@@ -146,6 +146,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--steps", type=int, help="per seed; default: the preset's")
     parser.add_argument("--rules", nargs="+", default=list(RULES))
+    parser.add_argument("--tasks", nargs="+", default=TASKS)
     parser.add_argument("--chosen", help="a chosen.json of an earlier search: no search now")
     args = parser.parse_args(argv)
     out = Path(args.out)
@@ -167,7 +168,7 @@ def main(argv: list[str] | None = None) -> None:
             write(out / "diagonal.csv", list(cells) or [{}])
             print(job, flush=True)
 
-        list(pool.map(final, [(task, rule) for task in TASKS for rule in args.rules]))
+        list(pool.map(final, [(task, rule) for task in args.tasks for rule in args.rules]))
     report(out, seeds, chosen, args)
 
 
@@ -199,7 +200,7 @@ def search(args, pool) -> dict[str, float | None]:
 
 def report(out: Path, seeds: list[dict], chosen: dict, args) -> None:
     summary = []
-    for task in TASKS:
+    for task in args.tasks:
         for rule in args.rules:
             rows = [r for r in seeds if (r["task"], r["rule"]) == (task, rule)]
             row: dict = {"task": task, "rule": rule, "number": chosen[rule], "seeds": len(rows)}
@@ -214,7 +215,7 @@ def report(out: Path, seeds: list[dict], chosen: dict, args) -> None:
         f"Mean over {args.seeds} seeds ± half of the 95% interval (Student), "
         + ", ".join(f"{count} episodes of {task}" for task, count in EPISODES.items()) + ".", "",
     ]  # fmt: skip
-    for task in TASKS:
+    for task in args.tasks:
         last = "gambles" if task.startswith("noisy") else "solved at episode"
         lines += [
             f"`{task}`",
