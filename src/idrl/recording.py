@@ -19,15 +19,17 @@ from idrl.training.survey import Survey
 class Recorder:
     """Writes what a block brought; keeps nothing that a checkpoint would not hold."""
 
-    def __init__(self, folder: RunFolder, config: RunConfig, env, sinks: Sinks, meta: dict):
+    def __init__(
+        self, folder: RunFolder, config: RunConfig, env, survey: Survey, sinks: Sinks, meta: dict
+    ):
         self.tables, self.config, self.env, self.sinks = folder.tables, config, env, sinks
+        self.survey = survey
         self.episodes: list[int] = list(meta.get("episodes", [0] * config.seeds))
         self.regret: list[float] = list(meta.get("regret", [0.0] * config.seeds))  # acting
         self.optimum: np.ndarray | None = None  # the best return of each seed's task, where known
         self.started = False
         self.alive = np.ones(config.seeds, bool)
         self.seconds = 0.0  # since the last row of timings
-        self.survey: Survey | None = None
 
     def record(self, progress: Progress, seconds: float) -> None:
         self.alive = progress.alive
@@ -130,7 +132,7 @@ class Recorder:
 
     def _map(self, progress: Progress) -> None:
         number = progress.steps // self.config.evaluation.every_steps
-        if self.survey is not None and self.survey.due(number):
+        if self.survey.due(number):
             maps = enumerate(self.survey.sigma(progress.state))
             self.tables["sigma_map"].append(
                 {"seed": self.config.seed + index, "steps": progress.steps,

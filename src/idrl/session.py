@@ -73,7 +73,8 @@ def run_session(
     folder.lock()
     program = told = None
     try:
-        told = sinks()
+        with _disk(folder):
+            told = sinks()
         with signals() as stop:
             with _disk(folder):
                 place, meta = _resume_from(folder, config, keep)
@@ -121,8 +122,7 @@ def _train(program, env, state, meta, folder, config, sinks, display, stop, unti
 
     if display is not None:
         display.start()
-    recorder = Recorder(folder, config, env, sinks, meta)
-    recorder.survey = Survey(program.agent, env)
+    recorder = Recorder(folder, config, env, Survey(program.agent, env), sinks, meta)
     saved = clock = time.monotonic()
     steps = None if state is None else program.cadence.steps_at(meta["iteration"])
     for progress in train(

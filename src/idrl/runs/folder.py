@@ -55,7 +55,7 @@ class RunFolder:
             folder = cls(draft)
             folder.config.write_text(tomli_w.dumps(config), encoding="utf-8")
             folder._write_about(describe() | {"id": secrets.token_hex(6)} | about)
-            for written in (folder.config, folder.about, draft):
+            for written in (folder.config, draft):
                 sync(written)
             draft.rename(path)
             sync(path.parent)
@@ -105,9 +105,7 @@ class RunFolder:
         return shapes_of(self.read_about(), repr(str(self.about)))
 
     def _write_about(self, about: dict[str, Any]) -> None:
-        draft = self.about.with_suffix(".draft")
-        draft.write_text(json.dumps(about, indent=1) + "\n")
-        draft.replace(self.about)
+        write_whole(self.about, json.dumps(about, indent=1) + "\n")
 
     def remember_sinks(self, sinks: dict[str, str]) -> str:
         """Keep what a run tells its numbers to; returns its identity, which no other run has."""

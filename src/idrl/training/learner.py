@@ -64,10 +64,12 @@ class Learner:
         self._describe = jax.jit(
             self._over_devices(self._describe_all, *specs), compiler_options=quick()
         )
-        self._choose_states = jax.jit(
-            self._over_devices(jax.vmap(self._draw_states), (SEEDS,), SEEDS),
-            donate_argnums=() if debug else 0, compiler_options=quick(),
-        )  # fmt: skip
+        self._choose_states: Any = lambda state: state
+        if self.cadence.distributions_every_steps:
+            self._choose_states = jax.jit(
+                self._over_devices(jax.vmap(self._draw_states), (SEEDS,), SEEDS),
+                donate_argnums=() if debug else 0, compiler_options=quick(),
+            )  # fmt: skip
 
     # -- one seed -----------------------------------------------------------------------------
 
@@ -137,8 +139,6 @@ class Learner:
 
     def _draw_states(self, state: TrainState) -> TrainState:
         """With the fixed batch of states, out of the random steps."""
-        if state.states is None:
-            return state
         written, key = self.cadence.warmup_vector_steps, key_of(state, "states", 0)
         return state._replace(states=distributions.draw(state.replay, key, written))
 
