@@ -21,6 +21,7 @@ class Seen(NamedTuple):
     truncated: np.ndarray  # [N]
     reset: np.ndarray  # [N] this step was no action: obs is the first of an episode
     allowed: np.ndarray | None = None  # [N, A] actions that may follow; None: always all
+    life_lost: np.ndarray | None = None  # [N] an end for who learns, while the episode goes on
 
 
 class Vector(Protocol):
@@ -45,6 +46,22 @@ class HostEnv:
     obs_shape: tuple[int, ...]
     obs_dtype: Any
     masked: bool  # whether it says which actions are allowed
+    # Frames in an observation. Where there are several a vector shows the newest alone, without the
+    # last axis of `obs_shape`; the device keeps the others, and so does the replay.
+    stack: int = 1
+    repeat_first: bool = False  # what comes before an episode's first frame: it again, or zeros
+    frames_per_step: int = 1  # emulator frames of one action
+    reseed_every: int = 1  # evaluations between new seeds (see training.fleet)
+    timeout_terminates: bool = False  # learn from a time limit as from an end
+
+    @property
+    def shown_shape(self) -> tuple[int, ...]:
+        """Of what one environment shows at a time."""
+        return self.obs_shape if self.stack == 1 else self.obs_shape[:-1]
+
+    def for_evaluation(self) -> HostEnv:
+        """What agents are scored in: the same, unless training in it differs from playing it."""
+        return self
 
     def make(self, count: int, timeout_s: float = 0.0) -> Vector:
         """`timeout_s`: how long one environment may take for one call (0: for ever)."""
