@@ -26,7 +26,9 @@ class Sight(NamedTuple):
 
 def walk(env: Env | HostEnv, key: jax.Array) -> Generator[Sight, Any, None]:
     """The episode that the seed with this key is shown in; takes actions, ends after the last."""
-    return _hosted(env, key) if isinstance(env, HostEnv) else _on_device(env, key)
+    if isinstance(env, HostEnv):
+        return _hosted(env.for_evaluation(), key)
+    return _on_device(env, key)
 
 
 def _on_device(env: Env, key: jax.Array) -> Generator[Sight, Any, None]:

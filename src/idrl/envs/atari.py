@@ -33,9 +33,13 @@ MAX_FRAMES = 108_000
 
 
 class AtariEnv(HostEnv):
-    """One game. `life_loss`: lost lives are told to who learns. What is behind the star cannot be
-    said by name: `threads` that step a vector (0: one per core; they change nothing but the speed)
-    and the frames of an episode."""
+    """One game.
+
+    `sticky` is the probability that the game repeats the last action instead of the new one;
+    `life_loss` tells who learns of lost lives; `release` plays as the authors' code did (see
+    atari_release). What is behind the star cannot be said by name: `threads` that step a vector (0:
+    one per core; they change nothing but the speed) and the frames of an episode.
+    """
 
     obs_shape = (SIDE, SIDE, 4)
     obs_dtype = np.uint8
@@ -49,6 +53,7 @@ class AtariEnv(HostEnv):
         game: str,
         sticky: float = 0.0,
         life_loss: bool = True,
+        release: bool = False,
         *,
         threads: int = 0,
         max_frames: int = MAX_FRAMES,
@@ -59,6 +64,7 @@ class AtariEnv(HostEnv):
             raise IdrlError(f"atari/{game}?sticky={sticky:g}: a probability is from 0 to 1.")
         self.name = f"atari/{game}"
         self.game, self.sticky, self.life_loss = game, sticky, life_loss
+        self.release = self.repeat_first = self.timeout_terminates = release
         self.threads, self.max_frames = threads, max_frames
         self.colour = False
         self.num_actions = _num_actions(game)
@@ -75,9 +81,10 @@ class AtariEnv(HostEnv):
         return other
 
     def make(self, count: int, timeout_s: float = 0.0) -> Vector:
+        from idrl.envs.atari_release import ReleaseVector
         from idrl.envs.atari_vector import AtariVector
 
-        return AtariVector(self, count, timeout_s)
+        return (ReleaseVector if self.release else AtariVector)(self, count, timeout_s)
 
 
 def emulator() -> Any:

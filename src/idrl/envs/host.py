@@ -19,7 +19,9 @@ class Seen(NamedTuple):
     reward: np.ndarray  # [N] float32
     terminated: np.ndarray  # [N]
     truncated: np.ndarray  # [N]
-    reset: np.ndarray  # [N] this step was no action: obs is the first of an episode
+    # [N] this step was no action: obs is the first of an episode. After a lost life it is that only
+    # for who learns; the game goes on, and the reward on the way belongs to its score.
+    reset: np.ndarray
     allowed: np.ndarray | None = None  # [N, A] actions that may follow; None: always all
     life_lost: np.ndarray | None = None  # [N] an end for who learns, while the episode goes on
 

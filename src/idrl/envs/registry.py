@@ -46,7 +46,7 @@ def families() -> dict[str, str]:
             f"bsuite/{game}": f"{facts.line} (bsuite); ?noise=1.0"
             for game, facts in BSUITE_GAMES.items()
         },
-        "atari/GAME": "Atari 2600 (idrl[atari]); ?sticky=0.25, ?life_loss=0",
+        "atari/GAME": "Atari 2600 (idrl[atari]); ?sticky=0.25, ?life_loss=0, ?release=1",
         "gymnax/NAME": "any other gymnax environment with discrete actions",
         "gym/ID": "any Gymnasium environment with discrete actions; ?option=value for its make",
     }
@@ -150,6 +150,7 @@ def _by_name(name: str) -> Env | HostEnv:
             argument,
             sticky=option_of(name, "sticky", 0.0),
             life_loss=_switch(name, options, "life_loss", "1"),
+            release=_switch(name, options, "release", "0"),
         )
         atari.name = name
         return atari

@@ -66,6 +66,7 @@ def begin(env: HostEnv, vector: Vector, seed: np.ndarray) -> Fleet:
 def advance(vector: Vector, fleet: Fleet, action: np.ndarray, seed: np.ndarray) -> Fleet:
     """One step of each; `seed` other than NO_SEED resets with it."""
     seen = vector.step(action, seed)
+    anew = seen.reset & (fleet.ended | (seed != NO_SEED))  # else a game goes on after a lost life
     return Fleet(
         seen.obs,
         seen.allowed,
@@ -73,8 +74,8 @@ def advance(vector: Vector, fleet: Fleet, action: np.ndarray, seed: np.ndarray) 
         ended=seen.terminated | seen.truncated,
         reward=seen.reward,
         terminated=seen.terminated,
-        episode_return=np.where(seen.reset, 0.0, fleet.episode_return) + seen.reward,
-        episode_length=np.where(seen.reset, 0, fleet.episode_length + 1),
+        episode_return=np.where(anew, 0.0, fleet.episode_return) + seen.reward,
+        episode_length=np.where(anew, 0, fleet.episode_length + ~seen.reset),
     )
 
 
