@@ -67,6 +67,7 @@ def advance(vector: Vector, fleet: Fleet, action: np.ndarray, seed: np.ndarray) 
     """One step of each; `seed` other than NO_SEED resets with it."""
     seen = vector.step(action, seed)
     lost = seen.life_lost
+    anew = seen.reset & (fleet.ended | (seed != NO_SEED))  # else a game goes on after a lost life
     return Fleet(
         seen.obs,
         seen.allowed,
@@ -74,8 +75,8 @@ def advance(vector: Vector, fleet: Fleet, action: np.ndarray, seed: np.ndarray) 
         ended=seen.terminated | seen.truncated,
         reward=seen.reward,
         terminated=seen.terminated if lost is None else seen.terminated | lost,
-        episode_return=np.where(seen.reset, 0.0, fleet.episode_return) + seen.reward,
-        episode_length=np.where(seen.reset, 0, fleet.episode_length + 1),
+        episode_return=np.where(anew, 0.0, fleet.episode_return) + seen.reward,
+        episode_length=np.where(anew, 0, fleet.episode_length + ~seen.reset),
     )
 
 
