@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from idrl.agents import Agent
-from idrl.config import RunConfig, assignments, read_config, resolve
+from idrl.config import RunConfig, assignments, in_frames, read_config, resolve
 from idrl.devices import prepare
 from idrl.envs import Env, HostEnv, make_env
 from idrl.errors import IdrlError, RunFailed
@@ -65,6 +65,9 @@ def train(
     env: Any = None,
     *,
     steps: int | None = None,
+    frames: int | None = None,
+    envs: int | None = None,
+    preset: str | None = None,
     seeds: int | None = None,
     seed: int | None = None,
     out: str | Path | None = None,
@@ -79,7 +82,9 @@ def train(
 ) -> Run:
     """Train `agent` on `env` (a name, an environment object, or a factory) and return its run.
 
-    `settings` changes the config: a nested dictionary, or texts such as "heads.q.k=20". With
+    `settings` changes the config: a nested dictionary, or texts such as "heads.q.k=20". For Atari
+    `preset` is "paper", "release" or "sticky" and `frames` may say how long to train instead of
+    `steps`; `envs` is how many environments each seed has. With
     `resume` the run in that folder goes on where its newest checkpoint left it, with its own
     settings, of which only `steps` and how often it is logged may be changed; a run on an
     environment object needs that object again as `env`. `until` is asked about once a second, when
@@ -89,9 +94,12 @@ def train(
     price of a copy of the state in memory.
     """
     file = read_config(config) if isinstance(config, (str, Path)) else dict(config or {})
-    flags: dict[str, Any] = {}
-    if steps is not None:
-        flags["training"] = {"steps": steps}
+    if steps is not None and frames is not None:
+        raise IdrlError("steps and frames both say how long to train: leave one out.")
+    flags: dict[str, Any] = {"training": {}}
+    for name, value in (("steps", steps), ("envs", envs)):
+        if value is not None:
+            flags["training"][name] = value
     for name, value in (("seeds", seeds), ("seed", seed)):
         if value is not None:
             flags[name] = value
@@ -101,14 +109,19 @@ def train(
         if out is not None:
             raise IdrlError("a resumed run stays in its folder: leave out= or --out away.")
         told = [{} if agent is None else {"agent": agent}, file, *changes, flags]
-        return _resume(Path(resume), env, told, how)
+        if preset is not None:
+            raise IdrlError("a resumed run keeps its settings: leave preset= or --preset away.")
+        return _resume(Path(resume), env, told, frames, how)
     if agent is None and env is None and not file:
         flags = {"seeds": DEFAULT_SEEDS} | flags
     prepare()
     given = None if isinstance(env, str) or env is None else make_env(env)
+    if given is not None and preset is not None:
+        raise IdrlError("a preset changes the game by its name: give env as a name, not an object.")
     resolved = resolve(
         agent, env if given is None else given.name, file=file, changes=[*changes, flags],
-        obs_shape=given.obs_shape if isinstance(given, HostEnv) else None,
+        obs_shape=given.obs_shape if isinstance(given, HostEnv) else None, named=preset,
+        frames=frames,
     )  # fmt: skip
     world = make_env(resolved.env) if given is None else given
     # refuses what cannot be built, or not here
@@ -138,12 +151,14 @@ class _How(NamedTuple):
     debug_nans: bool
 
 
-def _resume(path: Path, env: Any, changes: list[dict[str, Any]], how: _How) -> Run:
+def _resume(
+    path: Path, env: Any, changes: list[dict[str, Any]], frames: int | None, how: _How
+) -> Run:
     folder = RunFolder.open(path)
     old = build(RunConfig, folder.read_config())
     if isinstance(env, str):
         changes, env = [{"env": env}, *changes], None
-    config = changed(old, changes)
+    config = changed(old, [*changes, *in_frames(frames, old.env)])
     prepare()
     about = folder.read_about()
     if env is None and about.get("env_object"):

@@ -58,7 +58,10 @@ def parser() -> argparse.ArgumentParser:
     c = commands.add_parser("train", help="train an agent on an environment")
     c.add_argument("agent", nargs="?", help="see `idrl list agents` (default: c51-ids)")
     c.add_argument("env", nargs="?", help="see `idrl list envs` (default: deep_sea/10)")
+    c.add_argument("--preset", help="for atari/…: paper (default), release or sticky")
     c.add_argument("--steps", type=_positive, help="steps of each seed")
+    c.add_argument("--frames", type=_positive, help="for atari/…: the same in frames, 4 a step")
+    c.add_argument("--envs", type=_positive, help="environments of each seed")
     c.add_argument("--seeds", type=_positive, help="how many seeds to train side by side")
     c.add_argument("--seed", type=int, help="the first of them (default: 0)")
     c.add_argument("--out", help="the run's folder (default: runs/AGENT-ENV-001, …)")
@@ -148,8 +151,9 @@ def _train(options, console) -> int:
     with LiveDisplay(console) as display:
         try:
             run = api.train(
-                options.agent, options.env, steps=options.steps, seeds=options.seeds,
-                seed=options.seed, out=options.out, config=options.config,
+                options.agent, options.env, preset=options.preset, steps=options.steps,
+                frames=options.frames, envs=options.envs, seeds=options.seeds, seed=options.seed,
+                out=options.out, config=options.config,
                 settings=options.settings, resume=options.resume,
                 tensorboard=options.tensorboard, wandb=options.wandb, display=display,
                 debug_nans=options.debug_nans,

@@ -82,6 +82,7 @@ class Learning:
     n_step: int = 1  # rewards summed before the target's value is asked
     priority: float = 0.0  # α: how much surprise decides what is replayed; 0 is uniform
     importance: float = 0.4  # β at the start of training, 1 at its end; with priorities only
+    rewards: Literal["raw", "clip", "sign"] = "raw"  # what is learned from; scores are of raw ones
 
     def check(self, where: str) -> None:
         _positive(
