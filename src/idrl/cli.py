@@ -80,11 +80,19 @@ def parser() -> argparse.ArgumentParser:
         "--debug-nans", action="store_true",
         help="name the operation that makes the first NaN or infinity; takes twice the memory",
     )  # fmt: skip
+    c.add_argument(
+        "--deterministic", action="store_true",
+        help="make a GPU compute the same bits every time, more slowly; a resumed run keeps it",
+    )  # fmt: skip
     c.set_defaults(call=_train)
 
     c = commands.add_parser("evaluate", help="score the best weights of a run")
     c.add_argument("run", help="a run folder")
-    c.add_argument("--episodes", type=_positive, default=100, help="per seed (default: 100)")
+    c.add_argument("--episodes", type=_positive, help="per seed (default: 100)")
+    c.add_argument(
+        "--frames", type=_positive,
+        help="for atari/…: instead, the mean over the episodes completed in so many frames",
+    )  # fmt: skip
     c.set_defaults(call=_evaluate)
 
     c = commands.add_parser("explain", help="show why a trained agent acts as it does")
@@ -156,7 +164,7 @@ def _train(options, console) -> int:
                 out=options.out, config=options.config,
                 settings=options.settings, resume=options.resume,
                 tensorboard=options.tensorboard, wandb=options.wandb, display=display,
-                debug_nans=options.debug_nans,
+                debug_nans=options.debug_nans, deterministic=options.deterministic,
             )  # fmt: skip
         except Interrupted as stop:
             console.print(f"{stop} Continue with: idrl train --resume {stop.path}", markup=False)
@@ -173,7 +181,7 @@ def _evaluate(options, console) -> int:
     from idrl.report.statistics import plus_minus
 
     run = api.open_run(options.run)
-    score = api.evaluate(run, episodes=options.episodes)
+    score = api.evaluate(run, episodes=options.episodes, frames=options.frames)
     table = Table(
         title=f"{run.config.agent} on {run.config.env}, best weights", title_justify="left"
     )
