@@ -21,7 +21,8 @@ from idrl.runs.records import numbers
 
 
 class LiveDisplay:
-    """Steps (Atari: frames), how many a second, time left, returns, and what the rule sees; plain lines when piped."""
+    """Steps or frames, how many a second, time left, returns, and what the rule sees; plain lines
+    when piped."""
 
     def __init__(self, console: Console):
         self.console = console

@@ -35,8 +35,8 @@ def check_memory(agent: Agent, config: RunConfig, env: Env | HostEnv) -> None:
         left = 0.9 * have / config.seeds - (sum(parts.values()) - size)
         fits = int(left * config.learning.replay_capacity / size)
         if fits >= config.learning.batch_size:
-            digits = max(len(str(fits)) - 2, 0)
-            told += f" --set {name}={round(fits, -digits) if digits else fits} would fit."
+            coarse = 10 ** max(len(str(fits)) - 2, 0)
+            told += f" --set {name}={fits // coarse * coarse} would fit."
     raise IdrlError(told)
 
 
