@@ -119,7 +119,10 @@ def _release(agent: Settings) -> Settings:
 def steps_of(frames: int, env: str) -> int:
     """Steps that take so many frames, whole ones."""
     if not is_atari(env):
-        raise IdrlError(f"frames are for atari/…; {env!r} is counted in steps: use --steps.")
+        raise IdrlError(
+            f"frames are for atari/…; {env!r} is counted in steps: use --steps, or --episodes for a "
+            "score."
+        )
     if frames <= 0:
         raise IdrlError(f"frames is {frames}; it must be positive.")
     return -(-frames // FRAMES_PER_STEP)
