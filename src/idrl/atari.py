@@ -120,8 +120,8 @@ def steps_of(frames: int, env: str) -> int:
     """Steps that take so many frames, whole ones."""
     if not is_atari(env):
         raise IdrlError(
-            f"frames are for atari/…; {env!r} is counted in steps: use --steps, or --episodes for a "
-            "score."
+            f"frames are for atari/…; {env!r} is counted in steps: use --steps, or for a score "
+            "--episodes."
         )
     if frames <= 0:
         raise IdrlError(f"frames is {frames}; it must be positive.")
