@@ -202,6 +202,9 @@ def test_episodes_and_scores_are_counted_right():
     assert best.episodes.tolist() == [7, 7]
     assert best.length_mean.tolist() == [4, 4]
     assert p.score_best(p.place(progress[-1].state), 7, 3).episodes.tolist() == [0, 0]
+    window = p.judge.window_of_best(p.place(progress[-1].state), 30)  # ten steps of each of three
+    assert window.episodes.tolist() == [6, 6]
+    assert window.return_mean.tolist() == [10, 10]
 
 
 def test_a_seed_is_the_same_alone_and_among_others():

@@ -16,6 +16,7 @@ SCHEMES: dict[str, tuple[tuple[float, Any, Any], bool]] = {
     # flax's default; keeps the variance of activations for dense inputs
     "lecun_normal": ((1.0, "fan_in", "truncated_normal"), False),
     "glorot_uniform": ((1.0, "fan_avg", "uniform"), False),  # the authors' released code
+    "glorot_normal": ((1.0, "fan_avg", "truncated_normal"), False),  # its quantile heads
     "he_normal": ((2.0, "fan_in", "truncated_normal"), False),
     # U(±1/√fan_in) for weights and biases, as in Torch 7 and so in the original DQN
     "torch": ((1 / 3, "fan_in", "uniform"), True),

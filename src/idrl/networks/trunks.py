@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from idrl.errors import IdrlError
 from idrl.networks.layers import Dense, PatchConv
 
-Init = Literal["lecun_normal", "glorot_uniform", "he_normal", "torch"]
+Init = Literal["lecun_normal", "glorot_uniform", "glorot_normal", "he_normal", "torch"]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from idrl.training import fleet as fleets
 from idrl.training.evaluation import Score, score_of
 from idrl.training.fleet import NO_SEED, Ends, Fleet, by_seed
 from idrl.training.learner import SAME, SEEDS, Learner, quick
-from idrl.training.program import Between, TrainState
+from idrl.training.program import Between, TrainState, nothing
 from idrl.training.seeding import env_seeds, stream
 
 
@@ -55,14 +55,23 @@ class Judge:
 
     def window(self, state: TrainState, number: Any, between: Between) -> Score:
         """As `evaluation.play`: so many steps; whatever ends inside counts."""
+        seeds = env_seeds(state.key, "evaluate", number, self.evaluation.envs)
+        player = _Player(self, state, state.agent.params, number, self.evaluation.envs)
+        return self._play(player, seeds.reshape(-1), self.evaluation.steps, between)
+
+    def window_of_best(self, state: TrainState, steps: int) -> Score:
+        """The best weights, scored as `window` does, over `steps` steps."""
+        seeds = env_seeds(state.key, "score", 0, self.evaluation.envs)
+        player = _Player(self, state, state.best.params, -1, self.evaluation.envs)
+        return self._play(player, seeds.reshape(-1), steps, nothing)
+
+    def _play(self, player: _Player, seed: np.ndarray, steps: int, between: Between) -> Score:
         envs = self.evaluation.envs
         vector = self._vector(envs)
-        seed = env_seeds(state.key, "evaluate", number, envs).reshape(-1)
         fleet = fleets.begin(self.env, vector, seed)
-        player = _Player(self, state, state.agent.params, number, envs)
         ends = Ends(self.seeds)
         nobody = np.full(seed.size, NO_SEED)
-        for _ in range(math.ceil(self.evaluation.steps / envs)):
+        for _ in range(math.ceil(steps / envs)):
             between()
             fleet = fleets.advance(vector, fleet, player.act(fleet), nobody)
             ends.add(fleet)
