@@ -78,6 +78,7 @@ class Hosted(Learner):
         largest = max(1, _BLOCK_VECTOR_STEPS // steps)
         super().__init__(agent, training, evaluation, seeds, largest, **how)
         self.env = env
+        self.taped = env.stack > 1
         self.judge = Judge(self, env)
         self.vector: Vector | None = None
         self.now: Outside | None = None  # where the vector's environments are
@@ -159,6 +160,7 @@ class Hosted(Learner):
         ends = Ends(self.seeds)
         for t in range(self.cadence.warmup_vector_steps):
             between()
+            self._record(t, voyage.fleet.obs)
             state, _, action = self._try(state, self._show(voyage.fleet), {}, np.int32(t))
             ends.add(voyage.advance(np.asarray(action).reshape(-1)))
         return self._join(self._choose_states(state), voyage), ends.episodes()
@@ -174,6 +176,7 @@ class Hosted(Learner):
         for i in range(int(start), int(start) + c.block):
             for step in range(c.vector_steps):
                 t = voyage.t
+                self._record(t, voyage.fleet.obs)
                 state, told, action = self._act(state, self._show(voyage.fleet), told, np.int32(t))
                 if step == c.vector_steps - 1:
                     state, metrics = self._update(

@@ -24,6 +24,7 @@ from idrl.training.health import FINE, noted
 from idrl.training.program import Best, TrainState
 from idrl.training.seeding import seed_key, stream
 from idrl.training.spec import Cadence, Evaluation, Training, cadence
+from idrl.training.tape import Taped
 
 EXAMPLE_STEPS = 64  # random steps whose observations measure the priors' spread
 
@@ -41,7 +42,7 @@ class Choice(NamedTuple):
     env_key: jax.Array  # for the environments' own chance
 
 
-class Learner:
+class Learner(Taped):
     """An agent with its replay, for many seeds."""
 
     rows_behind = 0  # vector steps whose rows are not in the replay yet when updates are due
