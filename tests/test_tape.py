@@ -29,6 +29,9 @@ SETTINGS = {
 }  # fmt: skip
 
 
+pytestmark = pytest.mark.usefixtures("compiled_once")
+
+
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     monkeypatch.setattr(segments, "PIECE_BYTES", 20 * 4 * 64)
@@ -40,7 +43,7 @@ def often(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def run(tmp_path_factory, compiled_once):
     """A finished run that was saved after every block."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(saving, "CHECKPOINT_SECONDS", 0)
@@ -99,7 +102,7 @@ def test_what_is_shed_comes_back(tmp_path):
     tape.close()
 
 
-@pytest.mark.parametrize("at", [40, 150, 320])
+@pytest.mark.parametrize("at", [40, 320])
 def test_a_killed_run_ends_with_the_same_bits(run, tmp_path, often, at):
     path = tmp_path / "killed"
     with pytest.raises(MemoryError):
