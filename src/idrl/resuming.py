@@ -8,7 +8,7 @@ import numpy as np
 
 from idrl.config import RunConfig
 from idrl.errors import IdrlError
-from idrl.runs import checkpoint
+from idrl.runs import checkpoint, segments
 from idrl.runs.folder import RunFolder
 from idrl.schema import build, flat, merge, to_dict
 from idrl.training.health import FINE
@@ -49,6 +49,7 @@ def find(folder: RunFolder, config: RunConfig) -> tuple[Any, dict[str, Any], dic
             table = folder.tables.get(name)
             if table is not None and table.length() < size:
                 raise ValueError(f"{table.path.name} is shorter than when it was written")
+        segments.check(folder.replay, segments.parse(meta.get("segments", [])))
 
     place, damaged = checkpoint.newest(folder.checkpoints, check)
     if place is None:
@@ -72,7 +73,8 @@ def restore_state(program: Program, folder: RunFolder) -> tuple[Any, dict, dict[
 
 
 def load_state(program: Program, place: Any) -> Any:
-    like = program.like()
+    """Without what the program's tape keeps: who only looks at weights needs none of it."""
+    like = program.shed(program.like())
     # Checkpoints from before seeds could be frozen.
     absent = {"failed": np.full(like.failed.shape, FINE, np.int32)}
     return program.place(checkpoint.restore(place, like, absent=absent))

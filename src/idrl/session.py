@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
 from idrl.agents import Agent
 from idrl.config import RunConfig
 from idrl.envs import Env, HostEnv
-from idrl.errors import IdrlError, RunFailed, TrainingDiverged
+from idrl.errors import IdrlError, TrainingDiverged
 from idrl.recording import Recorder
 from idrl.resuming import damage, find, load_state
 from idrl.runs import checkpoint
 from idrl.runs.folder import RunFolder
 from idrl.runs.sinks import Sinks
+from idrl.saving import Saver, disk
 from idrl.schema import to_dict
 from idrl.stopping import signals
 from idrl.training.compiled import Compiled
@@ -26,8 +26,6 @@ from idrl.training.hosted import Hosted
 from idrl.training.loop import Progress, train
 from idrl.training.program import Program, Stopped
 from idrl.training.survey import Survey
-
-CHECKPOINT_SECONDS = 300
 
 
 class Display(Protocol):
@@ -71,17 +69,22 @@ def run_session(
     says so: it is asked whenever new rows are in the records. `sinks` opens the run's sinks, once
     the folder is this process's own; `keep`: write the config down."""
     folder.lock()
-    program = told = None
+    program = told = saver = None
     try:
-        with _disk(folder):
+        with disk(folder):
             told = sinks()
         with signals() as stop:
-            with _disk(folder):
+            with disk(folder):
                 place, meta = _resume_from(folder, config, keep)
             program = make_program(config, env, debug=debug_nans, block=meta.get("block"))
             state = None if place is None else load_state(program, place)
-            _train(program, env, state, meta, folder, config, told, display, stop, until)
+            saver = Saver(folder, program, meta)
+            if place is not None:
+                state = saver.refill(state, meta["iteration"])
+            _train(program, env, state, meta, saver, folder, config, told, display, stop, until)
     finally:
+        if saver is not None:
+            saver.close()
         if program is not None:
             program.close()
         if told is not None:
@@ -115,7 +118,9 @@ def _resume_from(folder: RunFolder, config: RunConfig, keep: bool):
     return place, meta
 
 
-def _train(program, env, state, meta, folder, config, sinks, display, stop, until) -> None:
+def _train(
+    program, env, state, meta, saver, folder, config, sinks, display, stop, until
+) -> None:  # fmt: skip
     def between() -> None:
         if stop.is_set():
             raise Stopped
@@ -124,21 +129,19 @@ def _train(program, env, state, meta, folder, config, sinks, display, stop, unti
         display.start()
     recorder = Recorder(folder, config, env, Survey(program.agent, env), sinks, meta)
     saved = clock = time.monotonic()
-    steps = None if state is None else program.cadence.steps_at(meta["iteration"])
     for progress in train(
         program, state, meta.get("iteration", 0), program.seed_keys(config.seed),
         pending=meta.get("pending", False), between=between,
     ):  # fmt: skip
         _check_alive(progress, config)
         now = time.monotonic()
-        with _disk(folder, steps):
+        with disk(folder, saver.steps):
             recorder.record(progress, now - clock)
         clock = now
         if display is not None:
             display.update(progress, config)
         enough = until is not None and until()
-        due = enough or progress.score is not None or now - saved > CHECKPOINT_SECONDS
-        if due or stop.is_set():
+        if enough or stop.is_set() or saver.is_due(progress, now - saved):
             meta = {
                 "iteration": progress.iteration,
                 "pending": progress.pending,
@@ -148,26 +151,12 @@ def _train(program, env, state, meta, folder, config, sinks, display, stop, unti
                 "regret": recorder.regret,
                 "config": to_dict(config),
             }
-            with _disk(folder, steps):
-                checkpoint.save(folder.checkpoints, progress.steps, progress.state, meta)
-            saved, steps = now, progress.steps
+            saver.save(progress, meta)
+            saved = time.monotonic()
         if stop.is_set() or enough:
             break
     if stop.is_set():
-        raise Interrupted(folder.path, steps)
-
-
-@contextlib.contextmanager
-def _disk(folder: RunFolder, steps: int | None = None) -> Iterator[None]:
-    """What the disk refuses ends the run with a sentence."""
-    try:
-        yield
-    except OSError as error:
-        begin = "it begins again" if steps is None else f"it goes on from step {steps:,}"
-        raise RunFailed(
-            f"{str(folder.path)!r} could not be written: {error}. Once it can, {begin} with "
-            f"idrl train --resume {folder.path}"
-        ) from None
+        raise Interrupted(folder.path, saver.steps)
 
 
 def _check_alive(progress: Progress, config: RunConfig) -> None:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import zstandard
 
 import idrl
-from idrl.runs import checkpoint
+from idrl.runs import checkpoint, segments
 
 RECORDS = ("metrics.csv", "evaluations.csv", "episodes.csv")
 SMALL = [
@@ -28,11 +29,13 @@ SETTINGS = {  # of a run of seconds within a test's own process
     "training": {"log_every_steps": 50},
     "evaluation": {"every_steps": 100, "steps": 20},
 }
-LOOPS = {  # both loops, one seed and several
+LOOPS = {  # both loops, and frames in segments; one seed and several
     "compiled-1": ["dqn", "deep_sea/4", "--steps", "4000"],
     "compiled-2": ["dqn", "deep_sea/4", "--steps", "4000", "--seeds", "2"],
     "hosted-1": ["dqn", "odd-plain", "--steps", "2000"],
     "hosted-2": ["dqn", "odd-plain", "--steps", "2000", "--seeds", "2"],
+    "frames-1": ["dqn", "odd-film", "--steps", "2000"],
+    "frames-2": ["dqn", "odd-film", "--steps", "2000", "--seeds", "2"],
 }
 
 
@@ -114,7 +117,8 @@ class Difference(NamedTuple):
 
 
 def make_reference(nursery: Nursery, folder: Path, loop: str) -> Reference:
-    arguments = ["train", *LOOPS[loop], *SMALL]
+    small = [s for s in SMALL if loop[:6] != "frames" or not s.startswith("trunk")]
+    arguments = ["train", *LOOPS[loop], *small]
     for name in ("first", "whole"):  # the first one compiles
         child = nursery.run(*arguments, "--out", name, folder=folder, log=str(folder / "writes"))
         assert child.status == 0, child.err
@@ -134,7 +138,21 @@ def difference(run: Path, whole: Path) -> Difference:
     )
     if newest(run).name != newest(whole).name or len(ours) != len(theirs):
         return Difference(lost, 8 * max(len(ours), len(theirs)))
-    return Difference(lost, int(np.bitwise_count(ours ^ theirs).sum()))
+    bits = int(np.bitwise_count(ours ^ theirs).sum())
+    a, b = (frames(newest(p)) for p in (run, whole))
+    length = min(len(a), len(b))  # a segment may begin before the replay does
+    return Difference(lost, bits + int(np.bitwise_count(a[-length:] ^ b[-length:]).sum()))
+
+
+def frames(place: Path) -> np.ndarray:
+    """All rows of a checkpoint's segments, `[rows, bytes]`; none where its frames are in it."""
+    folder, config = place.parents[1] / "replay", idrl.open_run(place.parents[1]).config
+    rows = [np.zeros((0, 0), np.uint8)]
+    for s in segments.parse(checkpoint.read_meta(place).get("segments", [])):
+        data = np.frombuffer(zstandard.decompress((folder / s.name).read_bytes()), np.uint8)
+        by_env = data.reshape(config.seeds * config.training.envs, s.end - s.first, -1)
+        rows.append(by_env.swapaxes(0, 1).reshape(s.end - s.first, -1))
+    return np.concatenate(rows[1:] or rows)
 
 
 def newest(run: Path) -> Path:
@@ -145,6 +163,10 @@ def newest(run: Path) -> Path:
 
 def check_valid(run: Path) -> None:
     """Whatever happened, the folder can be opened and holds no half of a checkpoint."""
+
+    def whole(meta):
+        segments.check(run / "replay", segments.parse(meta.get("segments", [])))
+
     if run.exists():
         idrl.open_run(run)
-        assert checkpoint.newest(run / "checkpoints")[1] == {}
+        assert checkpoint.newest(run / "checkpoints", whole)[1] == {}

@@ -86,7 +86,8 @@ def child(order) -> int:
     for name, value in order.get("jax", {}).items():
         jax.config.update(name, value)
     if "envs" in order:
-        sys.path.insert(0, os.path.dirname(__file__))
+        here = os.path.dirname(os.path.abspath(__file__))
+        sys.path[:0] = [here, os.path.dirname(here)]
         import odd_envs
 
         odd_envs.register()

@@ -6,6 +6,7 @@ import time
 
 import gymnasium
 import numpy as np
+from films import OftenSaved
 from gymnasium import spaces
 
 import idrl
@@ -91,3 +92,4 @@ ALL = (Plain, Slow, Raises, NanReward, NanObservation, WrongShape, Sleeps, Forei
 def register() -> None:
     for env in ALL:
         idrl.register_env(f"odd-{env.__name__.lower()}", env)
+    idrl.register_env("odd-film", OftenSaved)

@@ -41,6 +41,7 @@ class RunFolder:
         self.config = self.path / "config.toml"
         self.about = self.path / "run.json"
         self.checkpoints = self.path / "checkpoints"
+        self.replay = self.path / "replay"  # frames, where they are too many for a checkpoint
         self.tables = {name: Table(self.path / f"{name}.csv") for name in TABLES}
         self._lock: Any = None
 

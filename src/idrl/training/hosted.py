@@ -82,6 +82,7 @@ class Hosted(Learner):
             agent, training, evaluation, seeds, largest, flexible=True, stack=stack, **how
         )
         self.env = env
+        self.taped = env.stack > 1
         self.judge = Judge(self, env)
         self.vector: Vector | None = None
         self.now: Outside | None = None  # where the vector's environments are
@@ -170,6 +171,7 @@ class Hosted(Learner):
         ends = Ends(self.seeds)
         for t in range(self.cadence.warmup_vector_steps):
             between()
+            self._record(t, voyage.fleet.obs)
             state, _, action = self._try(state, self._show(voyage.fleet), {}, np.int32(t))
             ends.add(voyage.advance(np.asarray(action).reshape(-1)))
         return self._join(self._choose_states(state), voyage), ends.episodes()
@@ -187,6 +189,7 @@ class Hosted(Learner):
             done = i * c.updates
             for step in range(c.vector_steps):
                 t = voyage.t
+                self._record(t, voyage.fleet.obs)
                 state, told, action = self._act(state, self._show(voyage.fleet), told, np.int32(t))
                 # Of those of the iteration, the ones whose count is reached by now.
                 due = i * c.updates + (step + 1) * c.updates // c.vector_steps - done

@@ -25,6 +25,7 @@ from idrl.training.health import FINE, noted
 from idrl.training.program import Best, TrainState
 from idrl.training.seeding import seed_key, stream
 from idrl.training.spec import Cadence, Evaluation, Training, cadence
+from idrl.training.tape import Taped
 
 _DRAWN_BYTES = 2**28  # how much may be drawn ahead
 EXAMPLE_STEPS = 64  # random steps whose observations measure the priors' spread
@@ -43,7 +44,7 @@ class Choice(NamedTuple):
     env_key: jax.Array  # for the environments' own chance
 
 
-class Learner:
+class Learner(Taped):
     """An agent with its replay, for many seeds."""
 
     rows_behind = 0  # vector steps whose rows are not in the replay yet when updates are due

@@ -3,10 +3,11 @@ programs: `compiled.Compiled` (environments on the device) and `hosted.Hosted` (
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol
 
 import jax
+import numpy as np
 
 from idrl import replay as ring
 from idrl.agents import Agent, AgentState
@@ -62,6 +63,8 @@ class Program(Protocol):
     envs: int  # of each seed
     cadence: Cadence
     debug: bool  # states are not used up, so that a block that failed can be looked into
+    taped: bool  # the frames of its replay are saved by a tape (see tape.py)
+    tape: Callable[[int, np.ndarray], None] | None
 
     def seed_keys(self, seed: int) -> jax.Array:
         """The keys of the run's seeds, the first of which is `seed`."""
@@ -71,6 +74,20 @@ class Program(Protocol):
 
     def place(self, tree: Any) -> Any:
         """A state as it was read from a file, laid over the devices."""
+
+    def shed(self, state: Any) -> Any:
+        """A state, or the shapes of one, without what the tape keeps."""
+
+    def refill(self, state: Any, iteration: int, pieces: Iterable[tuple[int, np.ndarray]]) -> Any:
+        """What was shed, out of pieces: the number of the first row, and rows `[n, N, ...]`."""
+
+    def span(self, iteration: int) -> tuple[int, int, int]:
+        """After `iteration` iterations: the oldest row in the replay, the first that is not in it
+        yet, and the first that the tape was not told yet."""
+
+    @property
+    def row(self) -> tuple[tuple[int, ...], Any]:
+        """Shape and dtype of what the tape is told."""
 
     def start(self, keys: jax.Array, /, between: Between = nothing) -> tuple[TrainState, Episodes]:
         """Fresh seeds, after their random steps."""

@@ -1,0 +1,162 @@
+"""Runs whose frames go to segments: what a checkpoint leaves out comes back bit for bit."""
+
+import shutil
+
+import jax
+import numpy as np
+import pytest
+from displays import Dies
+from films import Film
+
+import idrl
+from idrl import saving
+from idrl.config import resolve
+from idrl.errors import RunFailed
+from idrl.runs import checkpoint, segments
+from idrl.runs.segments import Segments
+from idrl.session import make_program
+from idrl.training.loop import train
+
+SETTINGS = {
+    "seeds": 2,
+    "heads": {"q": {"hidden": [8]}},
+    "learning": {
+        "learning_starts_steps": 40, "replay_capacity": 100, "target_every_steps": 50,
+        "batch_size": 4, "update_every_steps": 2,
+    },
+    "training": {"steps": 400, "envs": 2, "log_every_steps": 100},
+    "evaluation": {"every_steps": 100, "steps": 30, "envs": 3},
+}  # fmt: skip
+
+
+pytestmark = pytest.mark.usefixtures("compiled_once")
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
+    monkeypatch.setattr(segments, "PIECE_BYTES", 20 * 4 * 64)
+
+
+@pytest.fixture
+def often(monkeypatch):
+    monkeypatch.setattr(saving, "CHECKPOINT_SECONDS", 0)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, compiled_once):
+    """A finished run that was saved after every block."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(saving, "CHECKPOINT_SECONDS", 0)
+        patch.setattr(segments, "PIECE_BYTES", 20 * 4 * 64)
+        path = tmp_path_factory.mktemp("whole") / "run"
+        return idrl.train("dqn", Film, settings=SETTINGS, out=path).path
+
+
+@pytest.fixture
+def copy(run, tmp_path):
+    shutil.copytree(run, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def named(place):
+    return segments.parse(checkpoint.read_meta(place)["segments"])
+
+
+def check_same(path, whole):
+    for name in ("evaluations.csv", "episodes.csv", "metrics.csv"):
+        assert (path / name).read_bytes() == (whole / name).read_bytes(), name
+    places = [checkpoint.listed(p / "checkpoints")[-1] for p in (path, whole)]
+    assert len({(place / checkpoint.ARRAYS).read_bytes() for place in places}) == 1
+    ours, theirs = (
+        [segments.read(place.parents[1] / "replay", s, (4, 8, 8), np.uint8) for s in named(place)]
+        for place in places
+    )
+    length = 50  # rows of the replay
+    assert np.array_equal(np.concatenate(ours)[-length:], np.concatenate(theirs)[-length:])
+    kept = {s.name for place in checkpoint.listed(path / "checkpoints") for s in named(place)}
+    assert kept == {p.name for p in (path / "replay").iterdir()}
+
+
+def test_what_is_shed_comes_back(tmp_path):
+    config = resolve("dqn", "film", changes=[SETTINGS], obs_shape=Film.obs_shape)
+    program, fresh = (make_program(config, Film()) for _ in range(2))
+    tape = Segments(tmp_path)
+    program.tape = tape.append
+    seen = set()
+    for progress in train(program, None, 0, program.seed_keys(0)):
+        oldest, written, told = program.span(progress.iteration)
+        shape, dtype = program.row
+        assert (shape, dtype) == ((4, 8, 8), np.uint8)
+        known = tape.seal(oldest)
+        assert known[-1].end == told
+        state = jax.device_get(program.shed(progress.state))
+        assert state.replay.obs is None
+        pieces = ((s.first, segments.read(tmp_path, s, shape, dtype)) for s in known)
+        again = fresh.refill(fresh.place(state), progress.iteration, pieces)
+        rows = np.arange(oldest, written) % program.replay_rows
+        obs = np.asarray(progress.state.replay.obs)
+        assert np.array_equal(np.asarray(again.replay.obs)[:, rows], obs[:, rows])
+        assert again.replay.obs.sharding == progress.state.replay.obs.sharding
+        seen.add(oldest > 0)
+    assert seen == {False, True}  # before and after the ring was full
+    tape.close()
+
+
+@pytest.mark.parametrize("at", [40, 320])
+def test_a_killed_run_ends_with_the_same_bits(run, tmp_path, often, at):
+    path = tmp_path / "killed"
+    with pytest.raises(MemoryError):
+        idrl.train("dqn", Film, settings=SETTINGS, out=path, display=Dies(at))
+    (path / "replay" / ".rows-1-2.zst.draft").write_bytes(b"half")
+    idrl.train(resume=path, env=Film)
+    check_same(path, run)
+
+
+def test_checkpoints_are_made_by_the_clock(run, tmp_path):
+    """Not at evaluations: they are few, and what stands in them is the same."""
+    path = tmp_path / "run"
+    with pytest.raises(MemoryError):
+        idrl.train("dqn", Film, settings=SETTINGS, out=path, display=Dies(320))
+    assert checkpoint.listed(path / "checkpoints") == []
+    idrl.train(resume=path, env=Film)
+    assert len(checkpoint.listed(path / "checkpoints")) == 1
+    check_same(path, run)
+
+
+@pytest.mark.parametrize("kind", ["missing", "flipped"])
+def test_a_damaged_segment_is_found_and_the_checkpoint_before_is_used(copy, run, often, kind):
+    before, newest = (set(named(p)) for p in checkpoint.listed(copy / "checkpoints"))
+    file = copy / "replay" / (newest - before).pop().name
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.unlink() if kind == "missing" else file.write_bytes(data)
+    says = f"damaged: replay/{file.name} (is missing|does not match).*going on from step-"
+    with pytest.warns(UserWarning, match=says):
+        idrl.train(resume=copy, env=Film)
+    check_same(copy, run)
+
+
+def test_without_its_frames_a_run_is_refused_but_its_weights_are_used(copy):
+    shutil.rmtree(copy / "replay")
+    with pytest.raises(idrl.IdrlError, match=r"is missing.*no checkpoint is intact"):
+        idrl.train(resume=copy, env=Film, steps=600)
+    score = idrl.evaluate(copy, env=Film, episodes=3)
+    assert score.episodes.tolist() == [3, 3]
+    assert idrl.load(copy).predict(np.zeros((8, 8, 4), np.uint8)) in range(3)
+
+
+def test_a_full_disk_ends_the_run_and_it_goes_on(run, tmp_path, often, monkeypatch):
+    path, write = tmp_path / "run", segments._write
+
+    def full(folder, first, rows):
+        if first > 60:
+            raise OSError(28, "No space left on device")
+        return write(folder, first, rows)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(segments, "_write", full)
+        says = "could not be written.*No space left.*it goes on from step"
+        with pytest.raises(RunFailed, match=says):
+            idrl.train("dqn", Film, settings=SETTINGS, out=path)
+    idrl.train(resume=path, env=Film)
+    check_same(path, run)
