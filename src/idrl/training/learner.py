@@ -187,22 +187,21 @@ class Learner(Taped):
         if self.learning.priority > 0 or count * self._batch_bytes() > _DRAWN_BYTES:
             learn = jax.vmap(self._learn, (0, None, None))
 
-            def update(state, u):
-                return learn(state, written, u)
-
-            return loop(update, state, numbers)
+            return loop(lambda state, u: learn(state, written, u), state, numbers)
 
         # Nothing that is drawn depends on what is learned: all draws at once are one gather, and
         # the replay need not travel through the loop.
         each = jax.vmap(self._draw, (None, None, 0))
         batches = jax.vmap(each, (0, None, None), 1)(state, written, numbers)
         learn = jax.vmap(self._learn, (0, None, None, 0))
-        replay = state.replay
+        replay, nothing = state.replay, state.replay._replace(obs=None, facts=None)  # type: ignore[arg-type]
 
         def update(state, turn):
             return learn(state, written, *turn)
 
-        state, metrics = loop(update, state._replace(replay=None), (numbers, batches), self.unroll)
+        state, metrics = loop(
+            update, state._replace(replay=nothing), (numbers, batches), self.unroll
+        )
         return state._replace(replay=replay), metrics
 
     def _batch_bytes(self) -> int:
