@@ -27,6 +27,7 @@ from idrl.training.learner import (
     Learner,
     key_of,
     loop,
+    over_seeds,
     quick,
 )
 from idrl.training.locating import first_bad_operation
@@ -128,10 +129,10 @@ class Compiled(Learner):
 
     def _start(self, key_data: jax.Array) -> tuple[TrainState, Episodes]:
         """Fresh seeds and the first of their random steps."""
-        return self._random_steps(jax.vmap(self._init)(key_data), jnp.arange(self.warmup.length))
+        return self._random_steps(over_seeds(self._init)(key_data), jnp.arange(self.warmup.length))
 
     def _random_steps(self, state: TrainState, times) -> tuple[TrainState, Episodes]:
-        act = jax.vmap(functools.partial(self._act, None), (0, None, None))
+        act = over_seeds(functools.partial(self._act, None), (0, None, None))
 
         def one(state, t):
             state, (episodes, _) = act(state, t, t * self.envs)
@@ -171,7 +172,7 @@ class Compiled(Learner):
 
     def _iteration(self, state: TrainState, i) -> tuple[TrainState, Any]:
         c = self.cadence
-        act = jax.vmap(functools.partial(self._act, self.agent.spec.explore), (0, None, None))
+        act = over_seeds(functools.partial(self._act, self.agent.spec.explore), (0, None, None))
 
         def vector_step(state, t):
             return act(state, t, t * self.envs)
@@ -198,7 +199,7 @@ class Compiled(Learner):
             key = key_of(state, "evaluate", number)
             return fresh(self.env, state.task, key, self.evaluation.envs)
 
-        return self._stretch(state, jax.vmap(one)(state), number, jnp.arange(self.window.length))
+        return self._stretch(state, over_seeds(one)(state), number, jnp.arange(self.window.length))
 
     def _stretch(self, state: TrainState, worlds: Worlds, number, times) -> tuple[Worlds, Episodes]:
         """Part of an evaluation, with the ends of episodes as `[steps, S, E]`."""
@@ -209,12 +210,12 @@ class Compiled(Learner):
                 key_of(state, "evaluate", number), worlds, times,
             )  # fmt: skip
 
-        worlds, seen = jax.vmap(one, out_axes=(0, 1))(state, worlds)
+        worlds, seen = over_seeds(one, out_axes=(0, 1))(state, worlds)
         return worlds, Episodes(seen.ended, seen.episode_return, seen.episode_length, seen.info)
 
     def _score(self, state: TrainState, ends: Episodes) -> tuple[TrainState, tuple[Score, Any]]:
         score = jax.vmap(score_of, 1)(*ends)
-        state, better = jax.vmap(self._keep_best)(state, score)
+        state, better = over_seeds(self._keep_best)(state, score)
         return state, (score, better)
 
     def score_best(self, state: TrainState, episodes: int, limit_steps: int) -> Score:
@@ -226,7 +227,7 @@ class Compiled(Learner):
                 key_of(state, "score", 0), episodes, limit_steps,
             )  # fmt: skip
 
-        return jax.jit(self._over_devices(jax.vmap(one), (SEEDS,), SEEDS))(state)
+        return jax.jit(self._over_devices(over_seeds(one), (SEEDS,), SEEDS))(state)
 
     def like(self) -> TrainState:
         return jax.eval_shape(self._open, self.seed_keys(0))[0]

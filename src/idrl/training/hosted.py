@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import jax
@@ -24,7 +25,7 @@ from idrl.training.evaluation import Score
 from idrl.training.fleet import Ends, Fleet, Journal, Voyage, by_seed
 from idrl.training.health import hold
 from idrl.training.hosted_evaluation import Judge
-from idrl.training.learner import EXAMPLE_STEPS, SAME, SEEDS, Learner, quick
+from idrl.training.learner import EXAMPLE_STEPS, SAME, SEEDS, Learner, over_seeds, quick
 from idrl.training.locating import first_bad_operation
 from idrl.training.program import Between, Episodes, TrainState, nothing
 from idrl.training.seeding import env_seeds, stream
@@ -89,7 +90,7 @@ class Hosted(Learner):
         self.sums: tuple[list[str], list[str]] | None = None  # names of what a block averages
         over, used = self._over_devices, () if self.debug else (0,)
         self._begin = jax.jit(
-            over(jax.vmap(self._init), (SEEDS, SEEDS), SEEDS), compiler_options=quick()
+            over(over_seeds(self._init), (SEEDS, SEEDS), SEEDS), compiler_options=quick()
         )
 
         def acting(rule, options=None):
@@ -104,11 +105,11 @@ class Hosted(Learner):
         self._duplicate = jax.jit(lambda params: jax.tree.map(jnp.copy, params))
         self._hold = jax.jit(over(hold, (SEEDS, SEEDS), SEEDS), donate_argnums=used)
         self._keep = jax.jit(
-            over(jax.vmap(self._keep_best), (SEEDS, SEEDS), (SEEDS, SEEDS)),
+            over(over_seeds(self._keep_best), (SEEDS, SEEDS), (SEEDS, SEEDS)),
             donate_argnums=used, compiler_options=quick(),
         )  # fmt: skip
         self._example_actions = jax.jit(
-            jax.vmap(self._example_action, (0, None, 0)), compiler_options=quick()
+            over_seeds(self._example_action, (0, None, 0)), compiler_options=quick()
         )
 
     # -- on the device ------------------------------------------------------------------------
@@ -149,7 +150,7 @@ class Hosted(Learner):
         return state._replace(worlds=waiting), choice.told, choice.action
 
     def _act_all(self, rule, state: TrainState, shown: Shown, told, t):
-        act = jax.vmap(functools.partial(self._act_one, rule), (0, 0, None))
+        act = over_seeds(functools.partial(self._act_one, rule), (0, 0, None))
         state, more, action = act(state, shown, t)
         return state, jax.tree.map(jnp.add, told, more), action
 
@@ -229,7 +230,7 @@ class Hosted(Learner):
         )
         state = jax.eval_shape(self._begin, self.seed_keys(0), examples)
         count = self.seeds * self.envs
-        unknown: Any = jax.ShapeDtypeStruct((None, count), np.int32)
+        unknown: Any = SimpleNamespace(shape=(None, count), dtype=np.dtype(np.int32))
         journal = fleets.open_journal(np.zeros(count, np.int64))._replace(actions=unknown)
         fleet = fleets.blank(self.env, count)
         return state._replace(worlds=Outside(state.worlds, fleet, journal))
@@ -304,7 +305,9 @@ class Hosted(Learner):
     def _zeros(self, state: TrainState, fleet: Fleet) -> Any:
         """Sums of nothing: of what the acting rule saw, and of the metrics of updates."""
         if self.sums is None:
-            act = jax.vmap(functools.partial(self._act_one, self.agent.spec.explore), (0, 0, None))
+            act = over_seeds(
+                functools.partial(self._act_one, self.agent.spec.explore), (0, 0, None)
+            )
             _, told, _ = jax.eval_shape(act, state, self._show(fleet), 0)
             _, metrics = jax.eval_shape(functools.partial(self._updates, count=1), state, 2, 0)
             self.sums = (list(told), list(metrics))

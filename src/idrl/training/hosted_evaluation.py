@@ -13,7 +13,7 @@ from idrl.envs.host import HostEnv, Vector
 from idrl.training import fleet as fleets
 from idrl.training.evaluation import Score, score_of
 from idrl.training.fleet import NO_SEED, Ends, Fleet, by_seed
-from idrl.training.learner import SAME, SEEDS, Learner, quick
+from idrl.training.learner import SAME, SEEDS, Learner, over_seeds, quick
 from idrl.training.program import Between, TrainState, nothing
 from idrl.training.seeding import env_seeds, stream
 
@@ -45,7 +45,7 @@ class Judge:
             )  # fmt: skip
             return decision.action, (obs, kept)
 
-        return jax.vmap(one)(params, prior, keys, obs, first, memory, allowed)
+        return over_seeds(one)(params, prior, keys, obs, first, memory, allowed)
 
     def _vector(self, envs: int) -> Vector:
         if envs not in self.vectors:

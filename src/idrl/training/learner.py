@@ -77,7 +77,7 @@ class Learner(Taped):
         self._choose_states: Any = lambda state: state
         if self.cadence.distributions_every_steps:
             self._choose_states = jax.jit(
-                self._over_devices(jax.vmap(self._draw_states), (SEEDS,), SEEDS),
+                self._over_devices(over_seeds(self._draw_states), (SEEDS,), SEEDS),
                 donate_argnums=() if debug else 0, compiler_options=quick(),
             )  # fmt: skip
 
@@ -185,15 +185,15 @@ class Learner(Taped):
         """`count` updates from number `first` on; metrics are `[count, S]`."""
         numbers = first + jnp.arange(count)
         if self.learning.priority > 0 or count * self._batch_bytes() > _DRAWN_BYTES:
-            learn = jax.vmap(self._learn, (0, None, None))
+            learn = over_seeds(self._learn, (0, None, None))
 
             return loop(lambda state, u: learn(state, written, u), state, numbers)
 
         # Nothing that is drawn depends on what is learned: all draws at once are one gather, and
         # the replay need not travel through the loop.
         each = jax.vmap(self._draw, (None, None, 0))
-        batches = jax.vmap(each, (0, None, None), 1)(state, written, numbers)
-        learn = jax.vmap(self._learn, (0, None, None, 0))
+        batches = over_seeds(each, (0, None, None), 1)(state, written, numbers)
+        learn = over_seeds(self._learn, (0, None, None, 0))
         replay, nothing = state.replay, state.replay._replace(obs=None, facts=None)  # type: ignore[arg-type]
 
         def update(state, turn):
@@ -217,13 +217,13 @@ class Learner(Taped):
             key = stream(jax.random.wrap_key_data(key_data), "states", step)
             return distributions.describe(self.agent, params, prior, states, key, step)
 
-        return jax.vmap(one)(params, prior, states, key_data)
+        return over_seeds(one)(params, prior, states, key_data)
 
     def _copy_target(self, state: TrainState, iteration) -> TrainState:
         """Renew the targets after `iteration` iterations."""
         c = self.cadence
         written = c.warmup_vector_steps + iteration * c.vector_steps - self.rows_behind
-        return jax.vmap(self._refresh, (0, None, None))(state, written, iteration)
+        return over_seeds(self._refresh, (0, None, None))(state, written, iteration)
 
     def _over_devices(self, function, in_specs, out_specs):
         """Seeds never talk to each other, so each device runs its share on its own."""
@@ -243,6 +243,34 @@ class Learner(Taped):
         if self.mesh is None:
             return jax.tree.map(jnp.asarray, tree)
         return jax.device_put(tree, NamedSharding(self.mesh, SEEDS))
+
+
+def over_seeds(function, in_axes: Any = 0, out_axes: Any = 0):
+    """`jax.vmap`, but a seed that is alone on its device is not batched: a batch of one matrix is
+    multiplied three times as slowly on a CPU."""
+    batched = jax.vmap(function, in_axes, out_axes)
+
+    def call(*args):
+        axes = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
+        seeds = {
+            x.shape[axis] for arg, axis in zip(args, axes, strict=True) if axis is not None
+            for x in jax.tree.leaves(arg)
+        }  # fmt: skip
+        if seeds != {1}:
+            return batched(*args)
+        alone = [
+            arg if axis is None else jax.tree.map(lambda x, a=axis: jnp.squeeze(x, a), arg)
+            for arg, axis in zip(args, axes, strict=True)
+        ]
+        out = function(*alone)
+        if not isinstance(out_axes, tuple):
+            return jax.tree.map(lambda x: jnp.expand_dims(x, out_axes), out)
+        return tuple(
+            jax.tree.map(lambda x, a=axis: jnp.expand_dims(x, a), part)
+            for part, axis in zip(out, out_axes, strict=True)
+        )
+
+    return call
 
 
 def quick() -> dict[str, int] | None:
