@@ -150,7 +150,7 @@ def test_the_checker_passes_on_what_is_wrapped(name):
 def test_rows_of_the_replay_are_the_episodes(terminates):
     p = program(functools.partial(Toy, terminates))
     last = collect(p)[-1].state
-    rows = p.cadence.warmup_vector_steps + p.cadence.blocks * p.cadence.block - 1  # one waits
+    rows = p.cadence.warmup_vector_steps + p.cadence.total - 1  # one waits
     assert rows < p.replay_rows
     for s, e in itertools.product(range(2), range(2)):
         obs, facts = last.replay.obs[s, :rows, e], last.replay.facts[s, :rows, e]
@@ -187,6 +187,9 @@ def test_episodes_and_scores_are_counted_right():
     assert best.episodes.tolist() == [7, 7]
     assert best.length_mean.tolist() == [4, 4]
     assert p.score_best(p.place(progress[-1].state), 7, 3).episodes.tolist() == [0, 0]
+    window = p.judge.window_of_best(p.place(progress[-1].state), 30)  # ten steps of each of three
+    assert window.episodes.tolist() == [6, 6]
+    assert window.return_mean.tolist() == [10, 10]
 
 
 def test_a_seed_is_the_same_alone_and_among_others():
@@ -220,10 +223,15 @@ def test_updates_see_the_rows_before_and_actions_the_weights_after(monkeypatch):
         monkeypatch.setattr(a, name, call)
 
     watch("_act", 3)  # the vector step
-    watch("_update", 2)  # the rows written
+    update = a._update(1)
+    monkeypatch.setattr(a, "_update", lambda count: a._one_update)
+    a._one_update = update
+    watch("_one_update", 2)  # the rows written
     whole = collect(a)
     t = a.cadence.warmup_vector_steps
-    assert queue[:4] == [("_act", t), ("_update", t), ("_act", t + 1), ("_update", t + 1)]
+    assert queue[:4] == [
+        ("_act", t), ("_one_update", t), ("_act", t + 1), ("_one_update", t + 1)
+    ]  # fmt: skip
     assert same(whole[-1].state, collect(b)[-1].state)
 
 
@@ -231,7 +239,7 @@ def test_one_compilation_serves_every_step():
     p = program(Toy)
     middle = collect(p)[1]
     collect(p, p.place(middle.state), middle.iteration)
-    functions = (p._try, p._act, p._update, p._keep, p.judge._choose)
+    functions = (p._try, p._act, p._update(1), p._keep, p.judge._choose)
     assert [f._cache_size() for f in functions] == [1] * len(functions)
 
 
@@ -243,7 +251,7 @@ def test_the_replay_is_not_copied():
     numbers = [jax.ShapeDtypeStruct((), np.int32)] * 2
     told, metrics = p._zeros(state, like.worlds.fleet)
     replay = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state.replay))
-    for f, args in ((p._act, (shown, told, numbers[0])), (p._update, (metrics, *numbers))):
+    for f, args in ((p._act, (shown, told, numbers[0])), (p._update(1), (metrics, *numbers))):
         memory = f.lower(state, *args).compile().memory_analysis()
         assert memory.alias_size_in_bytes > replay
         assert memory.temp_size_in_bytes < replay / 20

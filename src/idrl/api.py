@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,8 @@ import jax
 import numpy as np
 
 from idrl.agents import Agent
-from idrl.config import RunConfig, assignments, read_config, resolve
+from idrl.atari import steps_of
+from idrl.config import RunConfig, assignments, in_frames, read_config, resolve
 from idrl.devices import prepare
 from idrl.envs import Env, HostEnv, make_env
 from idrl.errors import IdrlError, RunFailed
@@ -24,8 +26,9 @@ from idrl.runs.folder import RunFolder, free_name
 from idrl.runs.records import read_table
 from idrl.schema import build, to_dict
 from idrl.session import Display, make_program, run_session
-from idrl.sizing import check_memory
+from idrl.sizing import check_memory, without_gpu
 from idrl.training.evaluation import Score
+from idrl.training.hosted import Hosted
 
 DEFAULT_SEEDS = 8  # of the default run; a run of one's own has one seed unless told otherwise
 
@@ -65,6 +68,9 @@ def train(
     env: Any = None,
     *,
     steps: int | None = None,
+    frames: int | None = None,
+    envs: int | None = None,
+    preset: str | None = None,
     seeds: int | None = None,
     seed: int | None = None,
     out: str | Path | None = None,
@@ -76,22 +82,29 @@ def train(
     display: Display | None = None,
     until: Callable[[], bool] | None = None,
     debug_nans: bool = False,
+    deterministic: bool = False,
 ) -> Run:
     """Train `agent` on `env` (a name, an environment object, or a factory) and return its run.
 
-    `settings` changes the config: a nested dictionary, or texts such as "heads.q.k=20". With
+    `settings` changes the config: a nested dictionary, or texts such as "heads.q.k=20". For Atari
+    `preset` is "paper", "release" or "sticky" and `frames` may say how long to train instead of
+    `steps`; `envs` is how many environments each seed has. With
     `resume` the run in that folder goes on where its newest checkpoint left it, with its own
     settings, of which only `steps` and how often it is logged may be changed; a run on an
     environment object needs that object again as `env`. `until` is asked about once a second, when
     new rows are in the run's tables; where it says yes the run ends early, with a checkpoint.
     `tensorboard` and `wandb` also tell the numbers there; a resumed run keeps what it had unless
     told otherwise. `debug_nans` names the operation that made the first number that is none, at the
-    price of a copy of the state in memory.
+    price of a copy of the state in memory. `deterministic` makes a GPU compute the same bits every
+    time, more slowly; a resumed run keeps it.
     """
     file = read_config(config) if isinstance(config, (str, Path)) else dict(config or {})
-    flags: dict[str, Any] = {}
-    if steps is not None:
-        flags["training"] = {"steps": steps}
+    if steps is not None and frames is not None:
+        raise IdrlError("steps and frames both say how long to train: leave one out.")
+    flags: dict[str, Any] = {"training": {}}
+    for name, value in (("steps", steps), ("envs", envs)):
+        if value is not None:
+            flags["training"][name] = value
     for name, value in (("seeds", seeds), ("seed", seed)):
         if value is not None:
             flags[name] = value
@@ -101,24 +114,30 @@ def train(
         if out is not None:
             raise IdrlError("a resumed run stays in its folder: leave out= or --out away.")
         told = [{} if agent is None else {"agent": agent}, file, *changes, flags]
-        return _resume(Path(resume), env, told, how)
+        if preset is not None:
+            raise IdrlError("a resumed run keeps its settings: leave preset= or --preset away.")
+        return _resume(Path(resume), env, told, frames, how, deterministic)
     if agent is None and env is None and not file:
         flags = {"seeds": DEFAULT_SEEDS} | flags
-    prepare()
+    prepare(deterministic)
     given = None if isinstance(env, str) or env is None else make_env(env)
+    if given is not None and preset is not None:
+        raise IdrlError("a preset changes the game by its name: give env as a name, not an object.")
     resolved = resolve(
         agent, env if given is None else given.name, file=file, changes=[*changes, flags],
-        obs_shape=given.obs_shape if isinstance(given, HostEnv) else None,
+        obs_shape=given.obs_shape if isinstance(given, HostEnv) else None, named=preset,
+        frames=frames,
     )  # fmt: skip
     world = make_env(resolved.env) if given is None else given
     # refuses what cannot be built, or not here
-    check_memory(Agent(resolved.spec, world.obs_shape, world.num_actions), resolved)
+    _check_here(Agent(resolved.spec, world.obs_shape, world.num_actions), resolved, world)
     sinks = _sinks({}, how.asked)
     path = Path(out) if out else free_name(Path("runs"), f"{resolved.agent}-{resolved.env}")
     about = {
         "obs_shape": list(world.obs_shape),
         "num_actions": world.num_actions,
         "env_object": given is not None,
+        "deterministic": deterministic,
         "device": f"{jax.device_count()} × {jax.devices()[0].device_kind}",
     }
     folder = RunFolder.create(path, to_dict(resolved), about)
@@ -138,14 +157,22 @@ class _How(NamedTuple):
     debug_nans: bool
 
 
-def _resume(path: Path, env: Any, changes: list[dict[str, Any]], how: _How) -> Run:
+def _resume(
+    path: Path, env: Any, changes: list[dict[str, Any]], frames: int | None, how: _How,
+    deterministic: bool,
+) -> Run:  # fmt: skip
     folder = RunFolder.open(path)
     old = build(RunConfig, folder.read_config())
     if isinstance(env, str):
         changes, env = [{"env": env}, *changes], None
-    config = changed(old, changes)
-    prepare()
+    config = changed(old, [*changes, *in_frames(frames, old.env)])
     about = folder.read_about()
+    if deterministic and not about.get("deterministic"):
+        raise IdrlError(
+            f"{str(path)!r} was begun without --deterministic, and going on cannot make it so: "
+            "leave it away."
+        )
+    prepare(bool(about.get("deterministic")))
     if env is None and about.get("env_object"):
         raise IdrlError(
             f"{str(path)!r} was trained on an environment object; resume it from Python with "
@@ -159,8 +186,16 @@ def _resume(path: Path, env: Any, changes: list[dict[str, Any]], how: _How) -> R
             f"the run is for observations of shape {shape} and {actions} actions, but {world.name} "
             f"has {world.obs_shape} and {world.num_actions}."
         )
-    check_memory(Agent(config.spec, shape, actions), config)
+    _check_here(Agent(config.spec, shape, actions), config, world)
     return _go(folder, config, world, sinks, how, keep=config != old)
+
+
+def _check_here(agent: Agent, config: RunConfig, env: Env | HostEnv) -> None:
+    """Refuse what does not fit into this machine; say what will take it long."""
+    check_memory(agent, config, env)
+    told = without_gpu(agent, config)
+    if told is not None:
+        warnings.warn(told, stacklevel=3)
 
 
 def _go(
@@ -232,22 +267,33 @@ def load(path: str | Path | Run, seed: int | None = None, weights: str = "best")
 
 
 def evaluate(
-    path: str | Path | Run, *, env: Any = None, episodes: int = 100, limit_steps: int = 108_000
-) -> Score:
-    """Best weights of every seed over whole episodes on its own task: a `Score` of `[S]` arrays."""
+    path: str | Path | Run, *, env: Any = None, episodes: int | None = None,
+    frames: int | None = None, limit_steps: int = 108_000,
+) -> Score:  # fmt: skip
+    """Best weights of every seed over whole episodes (100) on its own task: a `Score` of `[S]`
+    arrays. With `frames` an Atari run is scored by the paper's protocol: so many frames, and the
+    mean over the episodes completed in them."""
+    if episodes is not None and frames is not None:
+        raise IdrlError("episodes and frames both say how long to play: leave one out.")
+    episodes = 100 if episodes is None else episodes
     if episodes <= 0:
         raise IdrlError(f"episodes is {episodes}; it must be positive.")
     run = open_run(path)
+    window = None if frames is None else steps_of(frames, run.config.env)
     _newest_checkpoint(run)
     folder = RunFolder.open(run.path)
     if env is None and folder.read_about().get("env_object"):
         raise IdrlError("this run was trained on an environment object; pass it as env=….")
     prepare()
-    check_memory(Agent(run.config.spec, *folder.read_shapes()), run.config)
-    program = make_program(run.config, make_env(run.config.env if env is None else env))
+    world = make_env(run.config.env if env is None else env)
+    check_memory(Agent(run.config.spec, *folder.read_shapes()), run.config, world)
+    program = make_program(run.config, world)
     state, _, _ = restore_state(program, folder)
     try:
-        return jax.device_get(program.score_best(state, episodes, limit_steps))
+        if window is None:
+            return jax.device_get(program.score_best(state, episodes, limit_steps))
+        assert isinstance(program, Hosted)  # Atari is played on the host
+        return jax.device_get(program.judge.window_of_best(state, window))
     finally:
         program.close()
 

@@ -58,7 +58,10 @@ def parser() -> argparse.ArgumentParser:
     c = commands.add_parser("train", help="train an agent on an environment")
     c.add_argument("agent", nargs="?", help="see `idrl list agents` (default: c51-ids)")
     c.add_argument("env", nargs="?", help="see `idrl list envs` (default: deep_sea/10)")
+    c.add_argument("--preset", help="for atari/…: paper (default), release or sticky")
     c.add_argument("--steps", type=_positive, help="steps of each seed")
+    c.add_argument("--frames", type=_positive, help="for atari/…: the same in frames, 4 a step")
+    c.add_argument("--envs", type=_positive, help="environments of each seed")
     c.add_argument("--seeds", type=_positive, help="how many seeds to train side by side")
     c.add_argument("--seed", type=int, help="the first of them (default: 0)")
     c.add_argument("--out", help="the run's folder (default: runs/AGENT-ENV-001, …)")
@@ -77,11 +80,19 @@ def parser() -> argparse.ArgumentParser:
         "--debug-nans", action="store_true",
         help="name the operation that makes the first NaN or infinity; takes twice the memory",
     )  # fmt: skip
+    c.add_argument(
+        "--deterministic", action="store_true",
+        help="make a GPU compute the same bits every time, more slowly; a resumed run keeps it",
+    )  # fmt: skip
     c.set_defaults(call=_train)
 
     c = commands.add_parser("evaluate", help="score the best weights of a run")
     c.add_argument("run", help="a run folder")
-    c.add_argument("--episodes", type=_positive, default=100, help="per seed (default: 100)")
+    c.add_argument("--episodes", type=_positive, help="per seed (default: 100)")
+    c.add_argument(
+        "--frames", type=_positive,
+        help="for atari/…: instead, the mean over the episodes completed in so many frames",
+    )  # fmt: skip
     c.set_defaults(call=_evaluate)
 
     c = commands.add_parser("explain", help="show why a trained agent acts as it does")
@@ -148,11 +159,12 @@ def _train(options, console) -> int:
     with LiveDisplay(console) as display:
         try:
             run = api.train(
-                options.agent, options.env, steps=options.steps, seeds=options.seeds,
-                seed=options.seed, out=options.out, config=options.config,
+                options.agent, options.env, preset=options.preset, steps=options.steps,
+                frames=options.frames, envs=options.envs, seeds=options.seeds, seed=options.seed,
+                out=options.out, config=options.config,
                 settings=options.settings, resume=options.resume,
                 tensorboard=options.tensorboard, wandb=options.wandb, display=display,
-                debug_nans=options.debug_nans,
+                debug_nans=options.debug_nans, deterministic=options.deterministic,
             )  # fmt: skip
         except Interrupted as stop:
             console.print(f"{stop} Continue with: idrl train --resume {stop.path}", markup=False)
@@ -169,7 +181,7 @@ def _evaluate(options, console) -> int:
     from idrl.report.statistics import plus_minus
 
     run = api.open_run(options.run)
-    score = api.evaluate(run, episodes=options.episodes)
+    score = api.evaluate(run, episodes=options.episodes, frames=options.frames)
     table = Table(
         title=f"{run.config.agent} on {run.config.env}, best weights", title_justify="left"
     )

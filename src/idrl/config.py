@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from idrl import atari
 from idrl.agents import AgentSpec, declared
 from idrl.agents.choosing import Rule
 from idrl.agents.spec import Adam, Learning, RmsProp
@@ -57,27 +58,40 @@ def resolve(
     file: dict[str, Any] | None = None,
     changes: Iterable[dict[str, Any]] = (),
     obs_shape: tuple[int, ...] | None = None,
+    named: str | None = None,
+    frames: int | None = None,
     default_agent: str = "c51-ids",
     default_env: str = "deep_sea/10",
 ) -> RunConfig:
     """The config of a run; later sources win, and every name is checked. `obs_shape` is that of
-    an environment object on the host, which no name stands for."""
+    an environment object on the host, which no name stands for; `named` is the preset and
+    `frames` the length of an Atari run."""
     file = file or {}
     for name, given in (("agent", agent), ("env", env)):
         if given is not None and file.get(name, given) != given:
             raise IdrlError(
                 f"the config file is for {name} {file[name]!r}, not {given!r}; leave one out."
             )
+    if named is not None and "env" in file:
+        raise IdrlError(
+            f"the config file is for {file['env']!r}, which says what is played: leave the preset "
+            "away."
+        )
     agent = str(file.get("agent", agent or default_agent))
-    env = str(file.get("env", env or default_env))
-    changes = list(changes)
+    env = atari.protocol(str(file.get("env", env or default_env)), named)
+    changes = [*changes, *in_frames(frames, env)]
     if any(name in change for change in changes for name in ("agent", "env")):
         raise IdrlError("agent and env are arguments, not settings: idrl train AGENT ENV --set …")
     data = to_dict(declared(agent)) | {"agent": agent, "env": env}
-    data = merge(data, preset(data, env, obs_shape))
-    for change in (file, *changes):
+    data = merge(data, preset(data, env, obs_shape, named))
+    for change in (file | {"env": env}, *changes):
         data = merge(data, change)
     return build(RunConfig, data)
+
+
+def in_frames(frames: int | None, env: str) -> list[dict[str, Any]]:
+    """The change that makes a run so many frames long."""
+    return [] if frames is None else [{"training": {"steps": atari.steps_of(frames, env)}}]
 
 
 def assignments(texts: Iterable[str]) -> list[dict[str, Any]]:

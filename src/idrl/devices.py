@@ -7,13 +7,55 @@ from pathlib import Path
 
 import jax
 
+from idrl.errors import IdrlError
 
-def prepare() -> None:
-    """Settings of JAX that a run wants; those of the user's own come first."""
+_DETERMINISTIC = "--xla_gpu_deterministic_ops"
+
+
+def prepare(deterministic: bool = False) -> None:
+    """Settings of JAX that a run wants; those of the user's own come first. `deterministic`: a GPU
+    is to make the same bits every time."""
+    if deterministic:
+        _same_bits()
     _use_all_cores()
     if getattr(jax.config, "jax_compilation_cache_dir", None) is None:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "idrl" / "xla"
         jax.config.update("jax_compilation_cache_dir", str(cache))
+
+
+def cores() -> int:
+    """CPU cores that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on Linux
+        return os.cpu_count() or 1
+
+
+def _same_bits() -> None:
+    """Ask XLA for GPU code without races, and for no choice between kernels by their timing.
+
+    XLA reads its flags once, when JAX is first used. A CPU makes the same bits anyway.
+    """
+    flags = os.environ.get("XLA_FLAGS", "")
+    if _DETERMINISTIC in flags:
+        return
+    if _started() and jax.default_backend() != "cpu":
+        raise IdrlError(
+            "deterministic has to be said before JAX is first used in a process; start a new one, "
+            f"or set XLA_FLAGS={_DETERMINISTIC}=true before."
+        )
+    os.environ["XLA_FLAGS"] = f"{flags} {_DETERMINISTIC}=true".strip()
+
+
+def _started() -> bool:
+    """Whether JAX has opened its devices: from then on their number cannot be changed."""
+    now = getattr(jax.config, "jax_num_cpu_devices", -1)
+    try:
+        jax.config.update("jax_num_cpu_devices", max(now, 0) + 1)
+        jax.config.update("jax_num_cpu_devices", now)
+    except RuntimeError:
+        return True
+    return False
 
 
 def _use_all_cores() -> None:
@@ -24,12 +66,5 @@ def _use_all_cores() -> None:
     """
     if "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
         return
-    try:
-        cores = len(os.sched_getaffinity(0))
-    except AttributeError:  # not on Linux
-        cores = os.cpu_count() or 1
-    try:
-        if getattr(jax.config, "jax_num_cpu_devices", -1) == -1:
-            jax.config.update("jax_num_cpu_devices", cores)
-    except RuntimeError:  # JAX is initialised already
-        pass
+    if getattr(jax.config, "jax_num_cpu_devices", -1) == -1 and not _started():
+        jax.config.update("jax_num_cpu_devices", cores())

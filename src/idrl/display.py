@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from idrl.api import Run
+from idrl.atari import FRAMES_PER_STEP, is_atari
 from idrl.config import RunConfig
 from idrl.envs.deep_sea import solved_episode
 from idrl.report.statistics import iqm, plus_minus, share_interval
@@ -20,13 +21,15 @@ from idrl.runs.records import numbers
 
 
 class LiveDisplay:
-    """Steps, steps/s, time left, returns, and what the rule sees; plain lines when piped."""
+    """Steps or frames, how many a second, time left, returns, and what the rule sees; plain lines
+    when piped."""
 
     def __init__(self, console: Console):
         self.console = console
         self.bar = Progress(
-            TextColumn("{task.completed:>10,.0f}/{task.total:,.0f} steps"), BarColumn(),
-            TextColumn("{task.fields[rate]:>8,.0f} steps/s"), TimeRemainingColumn(),
+            TextColumn("{task.completed:>10,.0f}/{task.total:,.0f} {task.fields[unit]}"),
+            BarColumn(), TextColumn("{task.fields[rate]:>8,.0f} {task.fields[unit]}/s"),
+            TimeRemainingColumn(),
             console=console,
         )  # fmt: skip
         self.task: Any = None
@@ -50,6 +53,8 @@ class LiveDisplay:
         self.live.stop()
 
     def update(self, progress, config: RunConfig) -> None:
+        # Atari's papers count frames.
+        unit, scale = ("frames", FRAMES_PER_STEP) if is_atari(config.env) else ("steps", 1)
         now = time.monotonic()
         made = (progress.steps - self.last_steps) * config.seeds
         rate = made / max(now - self.clock, 1e-9) if self.last_steps else 0.0
@@ -66,16 +71,16 @@ class LiveDisplay:
         acting = f"{np.mean(self.recent):.3g}" if self.recent else "–"
         line = f"episode return {acting}   evaluation {self.score}   {self.ranges}"
         if self.console.is_terminal:
-            total = max(config.training.steps, progress.steps)
+            total = max(config.training.steps, progress.steps) * scale
             if self.task is None:
-                self.task = self.bar.add_task("", total=total, rate=0)
-            self.bar.update(self.task, completed=progress.steps, rate=rate)
+                self.task = self.bar.add_task("", total=total, rate=0, unit=unit)
+            self.bar.update(self.task, completed=progress.steps * scale, rate=rate * scale)
             grid = Table.grid()
             grid.add_row(self.bar)
             grid.add_row(line)
             self.live.update(grid)
         elif progress.score is not None:
-            text = f"{progress.steps:>10,} steps {rate:>9,.0f} steps/s   {line}"
+            text = f"{progress.steps * scale:>10,} {unit} {rate * scale:>9,.0f} {unit}/s   {line}"
             self.console.print(text, soft_wrap=True)
 
 

@@ -178,11 +178,13 @@ def observation_noise(
     finite = xp.isfinite(variance)
     total = xp.where(finite, variance, 0).sum(-1, keepdims=True)
     mean = total / xp.maximum(finite.sum(-1, keepdims=True), 1).astype(like.dtype)
+    # With ε₁ = 0 and no variance anywhere this is 0 and the floor, not 0/0.
+    scale = xp.maximum(eps1 + mean, xp.asarray(np.finfo(like.dtype).tiny, dtype=like.dtype))
     if noise == "smoothed":
         return (variance + 1e-4) / (1e-4 + mean)
     if noise == "tempered":
-        return xp.asarray(rho2, dtype=like.dtype) + variance / (eps1 + mean)
-    return xp.maximum(variance / (eps1 + mean), xp.asarray(rho2_floor, dtype=like.dtype))
+        return xp.asarray(rho2, dtype=like.dtype) + variance / scale
+    return xp.maximum(variance / scale, xp.asarray(rho2_floor, dtype=like.dtype))
 
 
 def _conservative_regret(xp, mu, sigma, lam, allowed):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from idrl import atari
 from idrl.envs import HostEnv, family_of, make_env
 from idrl.envs.bsuite import game_of
 from idrl.envs.registry import is_registered, option_of, size_of
@@ -28,11 +29,16 @@ _LIKE = {
 FEW_FRACTIONS = {"samples": 16, "act_samples": 32, "embedding": 16}
 
 
-def preset(agent: Settings, env: str, obs_shape: tuple[int, ...] | None = None) -> Settings:
+def preset(
+    agent: Settings, env: str, obs_shape: tuple[int, ...] | None = None, name: str | None = None
+) -> Settings:
     """What to change in the declaration `agent` (as a dictionary) for the environment `env`.
 
-    `obs_shape` is what an environment object on the host shows; a name is looked up.
+    `obs_shape` is what an environment object on the host shows; a name is looked up. Atari has
+    several presets, of which `name` is one.
     """
+    if atari.is_atari(env) and not is_registered(env):
+        return atari.settings(agent, name)
     if obs_shape is None and (family_of(env) == "gym" or is_registered(env)):
         world = make_env(env)
         obs_shape = world.obs_shape if isinstance(world, HostEnv) else None

@@ -1,4 +1,5 @@
-"""Replay: a ring of rows, one row a vector step, every observation stored once.
+"""Replay: a ring of rows, one row a vector step, every observation stored once; where observations
+are stacks of frames, every frame.
 
 A transition is row t together with the observation of row t+1, or with n-step returns rows t to
 t+n-1 with that of row t+n; all are as likely, or as likely as their priorities say. Rows that are
@@ -24,10 +25,35 @@ _REDRAWS = 4
 _ACTION, _REWARD, _TERMINATED, _VALID, _MASK = range(5)
 
 
+class Stack(NamedTuple):
+    """How an observation is made of frames: the newest `depth` of its episode, newest last.
+
+    What is missing before the first is zeros, or with `repeat_first` the first once more.
+    """
+
+    depth: int = 1  # 1: an observation is what is stored
+    repeat_first: bool = False
+
+    def push(self, stack: jax.Array, frame: jax.Array, first: jax.Array) -> jax.Array:
+        """The observations `[E, ..., depth]` after `frame` `[E, ...]`; `first` `[E]` marks starts."""
+        if self.depth == 1:
+            return frame
+        new = frame[..., None]
+        start = jnp.broadcast_to(new, stack.shape) if self.repeat_first else jnp.zeros_like(stack)
+        first = first.reshape(-1, *[1] * frame.ndim)
+        return jnp.concatenate([jnp.where(first, start, stack)[..., 1:], new], -1)
+
+    def newest(self, stack: jax.Array) -> jax.Array:
+        return stack if self.depth == 1 else stack[..., -1]
+
+
+WHOLE = Stack()
+
+
 class Row(NamedTuple):
     """What E environments did in one vector step."""
 
-    obs: jax.Array  # [E, ...]
+    obs: jax.Array  # [E, ...] (the newest frame of a stack)
     action: jax.Array  # [E]
     reward: jax.Array  # [E]
     terminated: jax.Array  # [E]
@@ -40,7 +66,7 @@ class Replay(NamedTuple):
     column of its own would be copied whole at every step, because XLA fuses the write of an array
     that is read once into the read, which then needs the array from before as well."""
 
-    obs: jax.Array  # [T, E, ...]
+    obs: jax.Array  # [T, E, ...], the newest frame where observations are stacks
     facts: jax.Array  # [T, E, 4 + K] float32: action, reward, terminated, valid, mask
     priorities: Priorities | None = None  # T·E leaves; 0 for what is no transition (yet)
 
@@ -63,10 +89,13 @@ def empty(row: Row, rows: int, prioritised: bool = False) -> Replay:
     return replay._replace(priorities=trees.empty(rows * replay.facts.shape[1]))
 
 
-def add(replay: Replay, row: Row, written: jax.Array, n_step: int = 1) -> Replay:
+def add(
+    replay: Replay, row: Row, written: jax.Array, n_step: int = 1, stack: Stack = WHOLE
+) -> Replay:
     """Write row number `written` (from 0), over the oldest once the ring is full.
 
-    New transitions get the largest priority so far, as soon as the row they end with is there.
+    New transitions get the largest priority so far, as soon as the row they end with is there;
+    those whose stack would reach behind the oldest row have none.
     """
     rows, envs = replay.facts.shape[:2]
     cursor = written % rows
@@ -80,14 +109,15 @@ def add(replay: Replay, row: Row, written: jax.Array, n_step: int = 1) -> Replay
     complete = (written - n_step) % rows
     fresh = replay.priorities.largest * facts[complete, :, _VALID]
     env = jnp.arange(envs)
-    where = jnp.concatenate([cursor * envs + env, complete * envs + env])
-    values = jnp.concatenate([jnp.zeros(envs), fresh])
+    lost = (cursor + jnp.arange(stack.depth)) % rows
+    where = jnp.concatenate([(lost[:, None] * envs + env).reshape(-1), complete * envs + env])
+    values = jnp.concatenate([jnp.zeros(stack.depth * envs), fresh])
     return Replay(obs, facts, trees.assign(replay.priorities, where, values))
 
 
 def sample(
     replay: Replay, key: jax.Array, written: jax.Array, batch: int, gamma: float, n_step: int = 1,
-    importance: float | jax.Array = 1.0,
+    importance: float | jax.Array = 1.0, stack: Stack = WHOLE,
 ) -> Transition:  # fmt: skip
     """`batch` transitions out of a replay that `written` rows went into.
 
@@ -95,12 +125,12 @@ def sample(
     `importance` (β), as a share of the batch's largest.
     """
     if replay.priorities is None:
-        time, env = sample_indices(replay, key, written, batch, n_step)
-        return gather(replay, time, env, gamma, n_step)
+        time, env = sample_indices(replay, key, written, batch, n_step, stack)
+        return gather(replay, time, env, gamma, n_step, stack)
     where, prob = trees.draw(replay.priorities, key, batch)
     envs = replay.facts.shape[1]
     weight = (prob.min() / prob) ** importance
-    drawn = gather(replay, where // envs, where % envs, gamma, n_step)
+    drawn = gather(replay, where // envs, where % envs, gamma, n_step, stack)
     return drawn._replace(weight=weight, where=where)
 
 
@@ -118,10 +148,14 @@ def reprioritise(
     )
 
 
-def sample_indices(replay: Replay, key: jax.Array, written: jax.Array, batch: int, n_step: int = 1):
-    """Rows and environments `[batch]`; the newest rows have no successor yet and are left out."""
+def sample_indices(
+    replay: Replay, key: jax.Array, written: jax.Array, batch: int, n_step: int = 1,
+    stack: Stack = WHOLE,
+):  # fmt: skip
+    """Rows and environments `[batch]`; the newest rows have no successor yet and are left out, and
+    so are the oldest, whose earlier frames were written over."""
     rows, envs = replay.facts.shape[:2]
-    usable = jnp.minimum(written, rows) - n_step
+    usable = jnp.minimum(written, rows - (stack.depth - 1)) - n_step
     uniform = jax.random.uniform(key, (2, _REDRAWS, batch))
     age = jnp.minimum((uniform[0] * usable).astype(jnp.int32), usable - 1)
     time = (written - 1 - n_step - age) % rows
@@ -138,8 +172,9 @@ def sample_indices(replay: Replay, key: jax.Array, written: jax.Array, batch: in
 
 
 def gather(
-    replay: Replay, time: jax.Array, env: jax.Array, gamma: float, n_step: int = 1
-) -> Transition:
+    replay: Replay, time: jax.Array, env: jax.Array, gamma: float, n_step: int = 1,
+    stack: Stack = WHOLE,
+) -> Transition:  # fmt: skip
     """The transitions that start at `time` and `env` `[B]`.
 
     An n-step return ends early where its episode does: with nothing behind a termination, with the
@@ -158,10 +193,28 @@ def gather(
         discount = jnp.where(goes_on, discount * gamma * (1.0 - facts[:, _TERMINATED]), discount)
         end = jnp.where(goes_on, end + 1, end)
     return Transition(
-        s_tm1=replay.obs[time, env],
+        s_tm1=observations(replay, time, env, stack),
         a_tm1=first[:, _ACTION].astype(jnp.int32),
         r_t=reward,
         discount_t=discount,
-        s_t=replay.obs[end % rows, env],
+        s_t=observations(replay, end % rows, env, stack),
         mask=first[:, _MASK:] if first.shape[1] > _MASK else None,
     )
+
+
+def observations(replay: Replay, time: jax.Array, env: jax.Array, stack: Stack) -> jax.Array:
+    """`[B, ...]`: what was seen at rows `time` by environments `env`."""
+    if stack.depth == 1:
+        return replay.obs[time, env]
+    rows = replay.facts.shape[0]
+    back = jnp.arange(stack.depth)
+    before = (time[:, None] - back[1:]) % rows
+    # A row that is no transition is the last of its episode: with the next one another begins.
+    same = replay.facts[before, env[:, None], _VALID] > 0
+    length = jnp.cumprod(same, -1, dtype=jnp.int32).sum(-1, keepdims=True)  # frames before this one
+    times = (time[:, None] - jnp.minimum(back, length)) % rows
+    frames = replay.obs[times, env[:, None]]  # [B, depth, ...], newest first
+    if not stack.repeat_first:
+        there = (back <= length).reshape(*times.shape, *[1] * (frames.ndim - 2))
+        frames = jnp.where(there, frames, 0)
+    return jnp.moveaxis(frames[:, ::-1], 1, -1)

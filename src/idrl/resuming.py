@@ -57,8 +57,10 @@ def find(folder: RunFolder, config: RunConfig) -> tuple[Any, dict[str, Any], dic
     meta = checkpoint.read_meta(place)
     if "config" in meta:
         check_same(
-            meta["config"], to_dict(config), f"{place.name} was made with", "config.toml says"
-        )
+            # as this version reads it: settings that are new since have what they had always been
+            to_dict(build(RunConfig, meta["config"])), to_dict(config),
+            f"{place.name} was made with", "config.toml says",
+        )  # fmt: skip
     return place, meta, damaged
 
 

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from idrl.envs import Env, HostEnv
+from idrl.envs.host import Seen
 from idrl.training.seeding import env_seeds, stream, task_of
 
 
@@ -25,7 +26,9 @@ class Sight(NamedTuple):
 
 def walk(env: Env | HostEnv, key: jax.Array) -> Generator[Sight, Any, None]:
     """The episode that the seed with this key is shown in; takes actions, ends after the last."""
-    return _hosted(env, key) if isinstance(env, HostEnv) else _on_device(env, key)
+    if isinstance(env, HostEnv):
+        return _hosted(env.for_evaluation(), key)
+    return _on_device(env, key)
 
 
 def _on_device(env: Env, key: jax.Array) -> Generator[Sight, Any, None]:
@@ -48,11 +51,13 @@ def _hosted(env: HostEnv, key: jax.Array) -> Generator[Sight, Any, None]:
     try:
         seed = env_seeds(jax.random.key_data(key)[None], "score", 0, 1)[0]
         shown = vector.step(np.array([-1]), seed)
+        obs = None
         while True:
+            obs = _stacked(env, obs, shown)
             over = bool(shown.terminated[0] or shown.truncated[0])
             allowed = None if shown.allowed is None else shown.allowed[0]
             reward = float(shown.reward[0])
-            action = yield Sight(shown.obs[0], allowed, reward, over, _picture(vector))
+            action = yield Sight(obs, allowed, reward, over, vector.picture())
             if over:
                 return
             shown = vector.step(np.array([action]), np.array([-1]))
@@ -60,10 +65,12 @@ def _hosted(env: HostEnv, key: jax.Array) -> Generator[Sight, Any, None]:
         vector.close()
 
 
-def _picture(vector: Any) -> np.ndarray | None:
-    """What the environment draws, if it was made to (`render_mode="rgb_array"`)."""
-    one = getattr(vector, "envs", [None])[0]
-    if getattr(one, "render_mode", None) != "rgb_array":
-        return None
-    drawn = np.asarray(one.render())
-    return drawn if drawn.ndim == 3 and drawn.shape[-1] == 3 else None
+def _stacked(env: HostEnv, before: np.ndarray | None, shown: Seen) -> np.ndarray:
+    """What the agent sees: the newest frame is the last, after those it saw before."""
+    newest = shown.obs[0]
+    if env.stack == 1:
+        return newest
+    if before is None or shown.reset[0]:
+        past = newest if env.repeat_first else np.zeros_like(newest)
+        return np.stack([past] * (env.stack - 1) + [newest], -1)
+    return np.concatenate([before[..., 1:], newest[..., None]], -1)

@@ -14,11 +14,16 @@ from idrl.ids import Decision
 from idrl.networks.heads import Bayesian, Ensemble, Transition
 
 
+_PLAIN = ("ensemble", "categorical", "quantile")  # heads that say the same of a state every time
+_LARGE = 2**20  # weights of a matrix whose reading and writing takes time
+
+
 class AgentState(NamedTuple):
     params: Any
     target: Any  # the parameters that targets are computed with
     opt_state: Any
     prior: Any  # fixed random functions, per head that has them; never trained
+    fast: Any = None  # `params` as updates compute with them, where they have a precision of their own
 
 
 class Agent:
@@ -37,6 +42,12 @@ class Agent:
         head = spec.heads[self.q_name]
         self.k = head.members
         self.mask_prob = head.mask_prob if isinstance(head, Ensemble) else 1.0
+        self.mixed = spec.learning.precision == "mixed"
+        # What chance moves, noisy weights and drawn fractions, differs between before and after a
+        # step; without it one pass over the weights serves both. On a CPU, where arithmetic is what
+        # takes time, the gradient of what has none would cost more than that saves.
+        plain = all(head.kind in _PLAIN and head.noisy == 0 for head in spec.heads.values())
+        self.joint = plain and jax.default_backend() != "cpu"
         self.fit_batch = max(
             (h.fit_batch for h in spec.heads.values() if isinstance(h, Bayesian)), default=0
         )
@@ -53,8 +64,21 @@ class Agent:
                 spread = self._raw(fixed, name, example_obs).var(1).mean() ** 0.5
                 fixed["scale"] = head.prior_scale / jnp.maximum(spread, 1e-8)
                 prior[name] = fixed
-        target = jax.tree.map(jnp.copy, params)
-        return AgentState(params, target, self.optimiser.init(params), prior)
+        target = jax.tree.map(jnp.copy, self._cast(params))
+        fast = self._cast(params) if self.mixed else None
+        return AgentState(params, target, self.optimiser.init(params), prior, fast)
+
+    def _cast(self, params):
+        """As updates compute with them. In mixed precision that is bfloat16 for convolutions and
+        large matrices, which is where time goes; the masters and the moments stay as they are."""
+        if not self.mixed:
+            return params
+
+        def cast(path, x):
+            large = path[0].key == "trunk" or x.size >= _LARGE
+            return x.astype(jnp.bfloat16) if large and path[-1].key == "kernel" else x
+
+        return jax.tree_util.tree_map_with_path(cast, params)
 
     def _init_params(self, key, example_obs, only: str | None = None) -> dict[str, Any]:
         trunk_key, *head_keys = jax.random.split(key, 1 + len(self.modules))
@@ -123,8 +147,14 @@ class Agent:
         """Outputs before the step, and after it by the online and by the target network, each with
         chance of its own."""
         keys = [None] * 3 if key is None else list(jax.random.split(key, 3))
-        out_tm1 = self.outputs(params, state.prior, batch.s_tm1, keys[0])
-        online_t = self.outputs(state.params, state.prior, batch.s_t, keys[1])
+        if self.joint:
+            size = batch.a_tm1.shape[0]
+            obs = jnp.concatenate([batch.s_tm1, batch.s_t])
+            both = self.outputs(params, state.prior, obs, keys[0])
+            out_tm1, online_t = ({n: x[part] for n, x in both.items()} for part in _halves(size))
+        else:
+            out_tm1 = self.outputs(params, state.prior, batch.s_tm1, keys[0])
+            online_t = self.outputs(params, state.prior, batch.s_t, keys[1])
         target_t = self.outputs(state.target, state.prior, batch.s_t, keys[2])
         return out_tm1, jax.lax.stop_gradient(online_t), jax.lax.stop_gradient(target_t)
 
@@ -146,14 +176,18 @@ class Agent:
     def learn(self, state: AgentState, batch: Transition, key=None):
         """One update from one batch: the new state, metrics, and how surprising each transition
         was (`[B]`, if the batch was drawn by priorities)."""
-        grads, (losses, surprise) = jax.grad(self.loss, has_aux=True)(
-            state.params, state, batch, key
-        )
+        params = state.params if state.fast is None else state.fast
+        grads, (losses, surprise) = jax.grad(self.loss, has_aux=True)(params, state, batch, key)
+        grads = jax.tree.map(lambda g, p: g.astype(p.dtype), grads, state.params)
         updates, opt_state = self.optimiser.update(grads, state.opt_state, state.params)
         params = optax.apply_updates(state.params, updates)
         metrics = {f"loss_{name}": loss for name, loss in losses.items()}
         metrics["grad_norm"] = optax.tree.norm(grads)
-        return state._replace(params=params, opt_state=opt_state), metrics, surprise
+        return self._with(state, params)._replace(opt_state=opt_state), metrics, surprise
+
+    def _with(self, state: AgentState, params) -> AgentState:
+        fast = None if state.fast is None else self._cast(params)
+        return state._replace(params=params, fast=fast)
 
     def refit(self, state: AgentState, batch: Transition, scale, key) -> AgentState:
         """With new posteriors of Bayesian heads, from a batch that stands for `scale` times as
@@ -167,8 +201,12 @@ class Agent:
                 heads[name] = head.refit(
                     heads[name], out_tm1, online_t, target_t, batch, scale, one_key
                 )
-        return state._replace(params={**state.params, "heads": heads})
+        return self._with(state, {**state.params, "heads": heads})
 
 
 def refresh_target(state: AgentState) -> AgentState:
-    return state._replace(target=state.params)
+    return state._replace(target=state.params if state.fast is None else state.fast)
+
+
+def _halves(size: int) -> tuple[slice, slice]:
+    return slice(None, size), slice(size, None)

@@ -129,6 +129,11 @@ class Ucb(_Forgetful):
         return rules.ucb(beliefs.q_heads, lam=self.lam, **_described(beliefs, moment))
 
 
+# "The first million frames" of Mnih et al. are steps: they call 38 days of play 50 million frames,
+# which they are if each is four of the emulator's.
+DECAY_STEPS = 1_000_000
+
+
 @dataclass(frozen=True)
 class EpsilonGreedy(_Forgetful):
     """Greedy, but random with a probability that falls linearly (Mnih et al. 2015)."""
@@ -136,7 +141,7 @@ class EpsilonGreedy(_Forgetful):
     kind: Literal["epsilon_greedy"] = "epsilon_greedy"
     start: float = 1.0
     end: float = 0.1
-    decay_steps: int = 250_000  # 1M frames
+    decay_steps: int = DECAY_STEPS
 
     def check(self, where: str) -> None:
         for name in ("start", "end"):

@@ -1,6 +1,6 @@
 """Agents that learn the distribution of the return, without an ensemble."""
 
-from idrl.agents.choosing import EpsilonGreedy, Greedy
+from idrl.agents.choosing import DECAY_STEPS, EpsilonGreedy, Greedy
 from idrl.agents.registry import agent
 from idrl.agents.spec import Adam, AgentSpec, Learning
 from idrl.networks.heads import Categorical, Head, Implicit, Quantile
@@ -13,7 +13,7 @@ def _epsilon_greedy(head: Head, lr: float) -> AgentSpec:
     return AgentSpec(
         trunk=NatureCnn(),
         heads={"z": head},
-        explore=EpsilonGreedy(start=1.0, end=0.01, decay_steps=250_000),
+        explore=EpsilonGreedy(start=1.0, end=0.01, decay_steps=DECAY_STEPS),
         evaluate=Greedy(),
         optimiser=Adam(lr=lr, b2=0.999, eps=0.01 / 32),
     )

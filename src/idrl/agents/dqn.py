@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from idrl.agents.choosing import EpsilonGreedy, Greedy
+from idrl.agents.choosing import DECAY_STEPS, EpsilonGreedy, Greedy
 from idrl.agents.registry import agent
 from idrl.agents.spec import AgentSpec, Learning, RmsProp
 from idrl.networks.heads import Ensemble
@@ -17,7 +17,7 @@ def dqn() -> AgentSpec:
     return AgentSpec(
         trunk=NatureCnn(init="torch"),
         heads={"q": Ensemble(k=1, double=False, init="torch")},
-        explore=EpsilonGreedy(start=1.0, end=0.1, decay_steps=250_000),  # 1M frames
+        explore=EpsilonGreedy(start=1.0, end=0.1, decay_steps=DECAY_STEPS),
         evaluate=Greedy(),
         optimiser=RmsProp(),
         learning=Learning(target_every_steps=40_000),  # 10,000 updates
@@ -30,7 +30,7 @@ def ddqn() -> AgentSpec:
     return replace(
         dqn(),
         heads={"q": Ensemble(k=1, init="torch")},
-        explore=EpsilonGreedy(start=1.0, end=0.01, decay_steps=250_000),
+        explore=EpsilonGreedy(start=1.0, end=0.01, decay_steps=DECAY_STEPS),
         learning=Learning(target_every_steps=120_000),  # 30,000 updates
     )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+import jax
+import jax.numpy as jnp
 import optax
 
 from idrl.agents.choosing import Ids, ReturnThompson, Rule, Thompson, Ucb, Vote
@@ -82,6 +84,14 @@ class Learning:
     n_step: int = 1  # rewards summed before the target's value is asked
     priority: float = 0.0  # α: how much surprise decides what is replayed; 0 is uniform
     importance: float = 0.4  # β at the start of training, 1 at its end; with priorities only
+    rewards: Literal["raw", "clip", "sign"] = "raw"  # as they are learned; scores are always raw
+    # mixed: updates compute in bfloat16 where that saves time; weights and moments are float32
+    precision: Literal["full", "mixed"] = "full"
+
+    def seen_reward(self, reward: jax.Array) -> jax.Array:
+        if self.rewards == "raw":
+            return reward
+        return jnp.sign(reward) if self.rewards == "sign" else jnp.clip(reward, -1.0, 1.0)
 
     def check(self, where: str) -> None:
         _positive(

@@ -11,7 +11,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from idrl.envs.host import HostEnv, Seen
+from idrl.envs.host import HostEnv, Seen, Vector
 from idrl.envs.patience import Patience
 from idrl.errors import IdrlError, unknown
 
@@ -51,7 +51,7 @@ class GymnasiumEnv(HostEnv):
         return GymnasiumVector(self, count, timeout_s)
 
 
-class GymnasiumVector:
+class GymnasiumVector(Vector):
     """N environments stepped in turn."""
 
     def __init__(self, env: GymnasiumEnv, count: int, timeout_s: float):
@@ -68,7 +68,11 @@ class GymnasiumVector:
         self.obs = np.zeros((count, *env.obs_shape), env.obs_dtype)
         self.allowed = np.ones((count, env.num_actions), bool) if env.masked else None
 
-    def step(self, action: np.ndarray, seed: np.ndarray) -> Seen:
+    def send(self, action: np.ndarray, seed: np.ndarray) -> None:
+        self.sent = action, seed  # they are stepped in the main thread, so not before `recv`
+
+    def recv(self) -> Seen:
+        action, seed = self.sent
         count = len(self.envs)
         self.obs = self.obs.copy()  # what was handed out stays as it was
         if self.allowed is not None:
@@ -132,6 +136,14 @@ class GymnasiumVector:
 
     def _place(self, i: int, step: int, action: int) -> str:
         return f"step {step} of an episode of environment {i}, action {action}"
+
+    def picture(self) -> np.ndarray | None:
+        """What the environment draws, if it was made to (`render_mode="rgb_array"`)."""
+        one: Any = self.envs[0]
+        if one.render_mode != "rgb_array":
+            return None
+        drawn = np.asarray(one.render())
+        return drawn if drawn.ndim == 3 and drawn.shape[-1] == 3 else None
 
     def close(self) -> None:
         for env in self.envs:

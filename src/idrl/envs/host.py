@@ -19,7 +19,9 @@ class Seen(NamedTuple):
     reward: np.ndarray  # [N] float32
     terminated: np.ndarray  # [N]
     truncated: np.ndarray  # [N]
-    reset: np.ndarray  # [N] this step was no action: obs is the first of an episode
+    # [N] this step was no action: obs is the first of an episode. After a lost life it is that only
+    # for who learns; the game goes on, and the reward on the way belongs to its score.
+    reset: np.ndarray
     allowed: np.ndarray | None = None  # [N, A] actions that may follow; None: always all
     life_lost: np.ndarray | None = None  # [N] an end for who learns, while the episode goes on
 
@@ -27,13 +29,28 @@ class Seen(NamedTuple):
 class Vector(Protocol):
     """N environments side by side."""
 
-    def step(self, action: np.ndarray, seed: np.ndarray) -> Seen:
-        """One step of each, `[N]`.
+    def send(self, action: np.ndarray, seed: np.ndarray) -> None:
+        """Begin a step of each, `[N]`; `recv` must follow.
 
         Where `seed` is not negative the environment is reset with it, whatever it was doing; where
         its episode ended in the step before, it is reset as it likes; where `action` is negative
-        nothing happens to it.
+        nothing that matters happens to it: some vectors cannot leave one environment alone, so
+        nobody may rely on it before it is reset with a seed. Where all actions are negative nothing
+        is stepped.
         """
+
+    def recv(self) -> Seen:
+        """What the step brought. What happens between the two happens beside it, if it can."""
+        raise NotImplementedError
+
+    def step(self, action: np.ndarray, seed: np.ndarray) -> Seen:
+        """One step of each: `send`, then `recv`."""
+        self.send(action, seed)
+        return self.recv()
+
+    def picture(self) -> np.ndarray | None:
+        """`[H, W, 3]` of how the first environment looks, if it was made to draw itself."""
+        return None
 
     def close(self) -> None: ...
 
@@ -61,6 +78,10 @@ class HostEnv:
 
     def for_evaluation(self) -> HostEnv:
         """What agents are scored in: the same, unless training in it differs from playing it."""
+        return self
+
+    def drawn(self) -> HostEnv:
+        """The same, with vectors that have a `picture`, where it can draw itself."""
         return self
 
     def make(self, count: int, timeout_s: float = 0.0) -> Vector:

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from idrl.envs.atari import GAMES as ATARI_GAMES
+from idrl.envs.atari import AtariEnv
 from idrl.envs.base import Env
 from idrl.envs.bsuite import GAMES as BSUITE_GAMES
 from idrl.envs.bsuite import make_bsuite
@@ -44,10 +46,16 @@ def families() -> dict[str, str]:
             f"bsuite/{game}": f"{facts.line} (bsuite); ?noise=1.0"
             for game, facts in BSUITE_GAMES.items()
         },
+        "atari/GAME": "Atari 2600 (idrl[atari]); ?sticky=0.25, ?life_loss=0, ?release=1",
         "gymnax/NAME": "any other gymnax environment with discrete actions",
         "gym/ID": "any Gymnasium environment with discrete actions; ?option=value for its make",
     }
     return known | dict.fromkeys(_USER, "registered by you")
+
+
+def atari_games() -> tuple[str, ...]:
+    """What GAME of `atari/GAME` may be."""
+    return ATARI_GAMES
 
 
 def is_registered(name: str) -> bool:
@@ -136,6 +144,16 @@ def _by_name(name: str) -> Env | HostEnv:
         game = MinAtar(argument, sticky=option_of(name, "sticky", 0.1))
         game.name = name
         return game
+    if family == "atari" and argument:
+        _only(name, options, AtariEnv)
+        atari = AtariEnv(
+            argument,
+            sticky=option_of(name, "sticky", 0.0),
+            life_loss=_switch(name, options, "life_loss", "1"),
+            release=_switch(name, options, "release", "0"),
+        )
+        atari.name = name
+        return atari
     if options and (family in ("gymnax", "hetero") or path in ALIASES):
         raise IdrlError(f"{name!r}: {path} takes no options.")
     if family == "hetero" and argument:
@@ -158,10 +176,20 @@ def _options(name: str, query: str) -> dict[str, str]:
 
 
 def _only(name: str, options: dict[str, str], cls: type) -> None:
-    known = [p for p in inspect.signature(cls).parameters if p not in ("size", "game")]
+    # What is behind a star is not said by name.
+    parameters = inspect.signature(cls).parameters.values()
+    named = [p.name for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
+    known = [p for p in named if p not in ("size", "game")]
     for option in options:
         if option not in known:
             raise IdrlError(f"{name!r}: unknown option {option!r}; {nearest(option, known)}")
+
+
+def _switch(name: str, options: dict[str, str], option: str, default: str) -> bool:
+    text = options.get(option, default)
+    if text not in ("0", "1"):
+        raise IdrlError(f"{name!r}: {option} is 0 or 1, not {text!r}.")
+    return text == "1"
 
 
 def _number(name: str, text: str, kind: type) -> Any:

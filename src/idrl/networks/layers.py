@@ -16,6 +16,7 @@ SCHEMES: dict[str, tuple[tuple[float, Any, Any], bool]] = {
     # flax's default; keeps the variance of activations for dense inputs
     "lecun_normal": ((1.0, "fan_in", "truncated_normal"), False),
     "glorot_uniform": ((1.0, "fan_avg", "uniform"), False),  # the authors' released code
+    "glorot_normal": ((1.0, "fan_avg", "truncated_normal"), False),  # its quantile heads
     "he_normal": ((2.0, "fan_in", "truncated_normal"), False),
     # U(±1/√fan_in) for weights and biases, as in Torch 7 and so in the original DQN
     "torch": ((1 / 3, "fan_in", "uniform"), True),
@@ -38,6 +39,20 @@ def bias_initialiser(scheme: str, fan_in: int) -> Initialiser:
     return lambda key, shape, dtype=jnp.float32: jax.random.uniform(
         key, shape, dtype, -bound, bound
     )
+
+
+class Dense(nn.Module):
+    """A dense layer that computes in the precision of its weights."""
+
+    features: int
+    scheme: str
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        fan_in = x.shape[-1]
+        kernel = self.param("kernel", kernel_initialiser(self.scheme), (fan_in, self.features))
+        bias = self.param("bias", bias_initialiser(self.scheme, fan_in), (self.features,))
+        return x.astype(kernel.dtype) @ kernel + bias
 
 
 class ParallelDense(nn.Module):
@@ -77,6 +92,7 @@ class ParallelDense(nn.Module):
                 leave = _signed_root(jax.random.normal(keys[1], (k, width)))
                 drawn = jnp.einsum("kf,kh->fkh" if shared else "kf,kh->kfh", enter, leave)
                 kernel, bias = kernel + kernel_spread * drawn, bias + bias_spread * leave
+        x = x.astype(kernel.dtype)
         if shared:
             return (x @ kernel.reshape(fan_in, -1)).reshape(-1, k, width) + bias
         return jnp.einsum("bkf,kfh->bkh", x, kernel) + bias
@@ -114,3 +130,55 @@ class Mlps(nn.Module):
         for width in self.hidden:
             x = nn.relu(ParallelDense(self.k, width, self.scheme, self.noisy)(x))
         return ParallelDense(self.k, outputs, self.scheme, self.noisy)(x)
+
+
+class PatchConv(nn.Module):
+    """A convolution as a multiplication of patches by a matrix.
+
+    Where the stride divides the size, the input is first cut into blocks of stride × stride, so
+    that a patch is a few whole blocks: Mnih et al.'s 8×8 every 4 pixels is 2×2 blocks. The weights
+    are those of an ordinary convolution, `[size, size, channels, features]`; its input is taken
+    `scale` times. Patches are cut before bytes become numbers: there is less to move.
+    """
+
+    features: int
+    size: int
+    stride: int
+    padding: str
+    scheme: str
+    scale: float = 1.0
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        size, stride, channels = self.size, self.stride, x.shape[-1]
+        shape = (size, size, channels, self.features)
+        kernel = self.param("kernel", kernel_initialiser(self.scheme), shape)
+        bias_init = bias_initialiser(self.scheme, size * size * channels)
+        bias = self.param("bias", bias_init, (self.features,))
+        pads = jax.lax.padtype_to_pads(x.shape[1:3], (size, size), (stride, stride), self.padding)
+        x = jnp.pad(x, ((0, 0), *pads, (0, 0)))
+        if size % stride == 0:
+            x, blocks, step = _blocks(x, stride), size // stride, 1
+            kernel = kernel.reshape(blocks, stride, blocks, stride, -1).swapaxes(1, 2)
+        else:
+            blocks, step = size, stride
+        height, width = ((n - blocks) // step + 1 for n in x.shape[1:3])
+        patches = jnp.concatenate(
+            [
+                x[:, i : i + step * height : step, j : j + step * width : step]
+                for i in range(blocks)
+                for j in range(blocks)
+            ],
+            -1,
+        )
+        product = patches.astype(kernel.dtype) @ kernel.reshape(-1, self.features)
+        return (product if self.scale == 1 else product * self.scale) + bias
+
+
+def _blocks(x: jax.Array, side: int) -> jax.Array:
+    """`[B, H, W, C]` as `[B, H/side, W/side, side·side·C]`; what is left over at the end goes."""
+    batch, height, width, channels = x.shape
+    height, width = height // side, width // side
+    x = x[:, : height * side, : width * side]
+    x = x.reshape(batch, height, side, width, side, channels).swapaxes(2, 3)
+    return x.reshape(batch, height, width, -1)

@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 
 from idrl.errors import IdrlError
-from idrl.networks.layers import bias_initialiser, kernel_initialiser
+from idrl.networks.layers import Dense, PatchConv
 
-Init = Literal["lecun_normal", "glorot_uniform", "he_normal", "torch"]
+Init = Literal["lecun_normal", "glorot_uniform", "glorot_normal", "he_normal", "torch"]
 
 
 @dataclass(frozen=True)
@@ -93,17 +93,14 @@ class _Trunk(nn.Module):
 
     @nn.compact
     def __call__(self, obs: jax.Array) -> jax.Array:
-        kernel_init = kernel_initialiser(self.scheme)
-        x = obs.astype(jnp.float32) * self.scale
-        for channels, size, stride in self.convolutions:
-            bias_init = bias_initialiser(self.scheme, size * size * x.shape[-1])
-            x = nn.Conv(
-                channels, (size, size), (stride, stride), padding=self.padding,
-                kernel_init=kernel_init, bias_init=bias_init,
-            )(x)  # fmt: skip
+        # The convolutions take bytes as they are; without any, numbers are what the layers want.
+        x = obs if self.convolutions else obs.astype(jnp.float32) * self.scale
+        for number, (channels, size, stride) in enumerate(self.convolutions):
+            scale = self.scale if number == 0 else 1.0
+            name = f"Conv_{number}"
+            x = PatchConv(channels, size, stride, self.padding, self.scheme, scale, name=name)(x)
             x = nn.relu(x)
         x = x.reshape(x.shape[0], -1)
         for width in self.hidden:
-            bias_init = bias_initialiser(self.scheme, x.shape[-1])
-            x = nn.relu(nn.Dense(width, kernel_init=kernel_init, bias_init=bias_init)(x))
+            x = nn.relu(Dense(width, self.scheme)(x))
         return x

@@ -73,14 +73,15 @@ def play(
     policy = api.load(run, seed, weights)
     mind = Mind(policy, acting)
     steps = walk(_drawing(run.config.env), seed_key(policy.seed))
-    sights, rewards = [next(steps)], []
+    sight, sights, rewards = next(steps), [], []
     thoughts: list[Thought] = []
-    while not sights[-1].over and len(thoughts) < max_steps:
-        thoughts.append(mind.think(sights[-1].obs, sights[-1].allowed))
-        sights.append(steps.send(thoughts[-1].action))
-        rewards.append(sights[-1].reward)
+    while not sight.over and len(thoughts) < max_steps:
+        thoughts.append(mind.think(sight.obs, sight.allowed))
+        # Of what is drawn the observation is not kept too: an episode may be long.
+        sights.append(sight if sight.picture is None else sight._replace(obs=None))
+        sight = steps.send(thoughts[-1].action)
+        rewards.append(sight.reward)
     steps.close()
-    ended = sights.pop().over
     rule = run.config.explore
     decisions = [thought.decision for thought in thoughts]
     names = ("mu", "sigma", "rho2", "regret", "info_gain", "ratio")
@@ -90,7 +91,7 @@ def play(
         rule=rule.kind,
         acting=acting,
         lam=float(getattr(rule, "lam", 0.1)),
-        ended=ended,
+        ended=sight.over,
         action=np.array([thought.action for thought in thoughts]),
         greedy=np.array([thought.greedy for thought in thoughts]),
         explored=np.array([int(decision.action) for decision in decisions]),
@@ -112,7 +113,8 @@ def _drawing(name: str) -> Env | HostEnv:
             pass
         else:
             return env
-    return make_env(name)
+    env = make_env(name)
+    return env.drawn() if isinstance(env, HostEnv) else env
 
 
 def _view(env: str, sights: list[Sight]) -> View:

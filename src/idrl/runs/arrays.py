@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from idrl.errors import IdrlError
 
+_BFLOAT16 = jnp.dtype(jnp.bfloat16)
 # As safetensors calls them. A dtype that is not here is in no state of ours.
 _DTYPES = {
     "BOOL": np.bool_, "U8": np.uint8, "I8": np.int8, "U16": np.uint16, "I16": np.int16,
@@ -25,7 +27,7 @@ _DTYPES = {
 
 def write_arrays(path: Path, tree: Any, metadata: dict[str, str] | None = None) -> None:
     """Every leaf under the name of its path in `tree`."""
-    arrays = {name: np.asarray(leaf, order="C") for name, leaf in _named(jax.device_get(tree))}
+    arrays = {name: _bits(np.asarray(leaf, order="C")) for name, leaf in _named(jax.device_get(tree))}
     try:
         save_file(arrays, path, metadata)
     except SafetensorError as error:  # its wrapping of what the disk said
@@ -52,7 +54,8 @@ def read_arrays(
                     raise IdrlError(f"{label} holds no {name!r}: it is of another config.")
                 part = saved.get_slice(name)
                 _check(f"{label} holds {name!r}", part.get_shape(), part.get_dtype(), leaf)
-                leaves.append(saved.get_tensor(name))
+                tensor = saved.get_tensor(name)
+                leaves.append(tensor.view(leaf.dtype) if leaf.dtype == _BFLOAT16 else tensor)
     except (SafetensorError, OSError) as error:
         raise IdrlError(f"{label} cannot be read: {error}.") from None
     return jax.tree.unflatten(jax.tree.structure(like), leaves)
@@ -72,8 +75,13 @@ def _check(what: str, shape: list[int], dtype: str, leaf: Any) -> None:
     )
     if not fits:
         raise IdrlError(f"{what} as {tuple(shape)}, but its config says {tuple(leaf.shape)}.")
-    if _DTYPES.get(dtype) != leaf.dtype:
+    if _DTYPES.get(dtype) != (np.uint16 if leaf.dtype == _BFLOAT16 else leaf.dtype):
         raise IdrlError(f"{what} as {dtype}, not {leaf.dtype}.")
+
+
+def _bits(array: np.ndarray) -> np.ndarray:
+    """NumPy has no bfloat16 of its own: such numbers are kept as what they are made of."""
+    return array.view(np.uint16) if array.dtype == _BFLOAT16 else array
 
 
 def _named(tree: Any) -> list[tuple[str, Any]]:

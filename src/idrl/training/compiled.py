@@ -33,11 +33,11 @@ from idrl.training.locating import first_bad_operation
 from idrl.training.program import Between, Episodes, TrainState, nothing
 from idrl.training.rollout import Worlds, advance, begin
 from idrl.training.seeding import stream, task_of
-from idrl.training.spec import Evaluation, Stretches, Training
+from idrl.training.spec import Evaluation, Stretches, Training, due
 
 
 class Compiled(Learner):
-    """The compiled functions of one run: `start`, `block`, `copy_target`, `evaluate`."""
+    """The compiled functions of one run: `start`, `block`, `evaluate`."""
 
     def __init__(
         self, agent: Agent, env: Env, training: Training, evaluation: Evaluation, seeds: int,
@@ -57,12 +57,10 @@ class Compiled(Learner):
             over(self._random_steps, (SEEDS, SAME), specs),
             donate_argnums=used, compiler_options=quick(),
         )  # fmt: skip
-        self.block = jax.jit(
+        self._run = jax.jit(
             over(self._block, (SEEDS, SAME), (SEEDS, (STEPS_SEEDS, SEEDS))), donate_argnums=used
         )
-        self.copy_target = jax.jit(
-            over(self._copy_target, (SEEDS, SAME), SEEDS), donate_argnums=used
-        )
+        self._copy = jax.jit(over(self._copy_target, (SEEDS, SAME), SEEDS), donate_argnums=used)
         self._enter = jax.jit(
             over(self._first_stretch, (SEEDS, SAME), specs), compiler_options=quick()
         )
@@ -91,9 +89,7 @@ class Compiled(Learner):
         episodes = Episodes(
             happened.ended, happened.episode_return, happened.episode_length, happened.info
         )
-        state = state._replace(
-            worlds=after, replay=ring.add(state.replay, row, t, self.learning.n_step)
-        )
+        state = state._replace(worlds=after, replay=self._store(state.replay, row, t))
         return state, (episodes, choice.told)
 
     def _init(self, key_data: jax.Array) -> TrainState:
@@ -102,7 +98,7 @@ class Compiled(Learner):
         task = task_of(self.env, key)
         worlds = begin(self.env, task, env_key, self.envs)
         examples = self._examples(task, example_key)
-        return self._fresh(key_data, agent_key, examples, task, worlds, worlds.obs)
+        return self._fresh(key_data, agent_key, examples, task, worlds)
 
     def _examples(self, task, key) -> jax.Array:
         """Observations of random play, `[64, ...]`."""
@@ -143,6 +139,16 @@ class Compiled(Learner):
 
         return jax.lax.scan(one, state, times)
 
+    def block(
+        self, state: TrainState, start: Any
+    ) -> tuple[TrainState, tuple[Episodes, dict[str, Any]]]:
+        c = self.cadence
+        state, out = self._run(state, start)
+        end = int(start) + c.block
+        if c.block < c.target_every and due(int(start), end, c.target_every):
+            state = self._copy(state, np.int32(end))
+        return state, out
+
     def _block(self, state: TrainState, start) -> tuple[TrainState, tuple[Episodes, dict]]:
         """`cadence.block` iterations from iteration `start` on."""
         c = self.cadence
@@ -172,7 +178,7 @@ class Compiled(Learner):
 
         t0 = c.warmup_vector_steps + i * c.vector_steps
         state, seen = loop(vector_step, state, t0 + jnp.arange(c.vector_steps))
-        state, metrics = self._updates(state, t0 + c.vector_steps, i * c.updates)
+        state, metrics = self._updates(state, t0 + c.vector_steps, i * c.updates, c.updates)
         return state, (seen, metrics)
 
     def evaluate(

@@ -22,10 +22,10 @@ def blank(obs: jax.Array) -> jax.Array:
     return jnp.zeros((STATES, *obs.shape[1:]), obs.dtype)
 
 
-def draw(replay: ring.Replay, key: jax.Array, written: int) -> jax.Array:
+def draw(replay: ring.Replay, key: jax.Array, written: int, stack: ring.Stack) -> jax.Array:
     """`[64, ...]` observations in which an action followed, of the `written` rows in `replay`."""
-    time, env = ring.sample_indices(replay, key, jnp.int32(written), STATES)
-    return replay.obs[time, env]
+    time, env = ring.sample_indices(replay, key, jnp.int32(written), STATES, 1, stack)
+    return ring.observations(replay, time, env, stack)
 
 
 def describe(agent: Agent, params, prior, states, key, step) -> dict[str, Any]:

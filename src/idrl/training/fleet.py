@@ -29,7 +29,7 @@ class Fleet(NamedTuple):
     first: np.ndarray  # obs is the first of an episode
     ended: np.ndarray  # an episode was completed by this step; the next one only resets
     reward: np.ndarray  # of this step
-    terminated: np.ndarray  # by this step
+    terminated: np.ndarray  # by this step, or a life was lost: nothing follows for who learns
     episode_return: np.ndarray
     episode_length: np.ndarray
 
@@ -52,7 +52,7 @@ def blank(env: HostEnv, count: int) -> Fleet:
     """Nothing known yet."""
     numbers, no = np.zeros(count), np.zeros(count, bool)
     return Fleet(
-        np.zeros((count, *env.obs_shape), env.obs_dtype),
+        np.zeros((count, *env.shown_shape), env.obs_dtype),
         np.zeros((count, env.num_actions), bool) if env.masked else None,
         no, no, numbers.astype(np.float32), no, numbers, np.zeros(count, np.int64),
     )  # fmt: skip
@@ -66,15 +66,17 @@ def begin(env: HostEnv, vector: Vector, seed: np.ndarray) -> Fleet:
 def advance(vector: Vector, fleet: Fleet, action: np.ndarray, seed: np.ndarray) -> Fleet:
     """One step of each; `seed` other than NO_SEED resets with it."""
     seen = vector.step(action, seed)
+    lost = seen.life_lost
+    anew = seen.reset & (fleet.ended | (seed != NO_SEED))  # else a game goes on after a lost life
     return Fleet(
         seen.obs,
         seen.allowed,
         first=seen.reset,
         ended=seen.terminated | seen.truncated,
         reward=seen.reward,
-        terminated=seen.terminated,
-        episode_return=np.where(seen.reset, 0.0, fleet.episode_return) + seen.reward,
-        episode_length=np.where(seen.reset, 0, fleet.episode_length + 1),
+        terminated=seen.terminated if lost is None else seen.terminated | lost,
+        episode_return=np.where(anew, 0.0, fleet.episode_return) + seen.reward,
+        episode_length=np.where(anew, 0, fleet.episode_length + ~seen.reset),
     )
 
 

@@ -34,7 +34,8 @@ _BLOCK_VECTOR_STEPS = 100  # how slow an environment is nobody knows: Ctrl-C mus
 
 
 class Waiting(NamedTuple):
-    """On the device, `[S, E, ...]`: a row that waits for what its actions led to, and memories."""
+    """On the device, `[S, E, ...]`: a row that waits for what its actions led to, and memories.
+    `obs` is what the agent saw: whole stacks, where the environments show single frames."""
 
     obs: jax.Array
     action: jax.Array
@@ -76,7 +77,10 @@ class Hosted(Learner):
     ):  # fmt: skip
         steps = math.lcm(training.envs, agent.spec.learning.update_every_steps) // training.envs
         largest = max(1, _BLOCK_VECTOR_STEPS // steps)
-        super().__init__(agent, training, evaluation, seeds, largest, **how)
+        stack = ring.Stack(env.stack, env.repeat_first)
+        super().__init__(
+            agent, training, evaluation, seeds, largest, flexible=True, stack=stack, **how
+        )
         self.env = env
         self.taped = env.stack > 1
         self.judge = Judge(self, env)
@@ -84,8 +88,8 @@ class Hosted(Learner):
         self.now: Outside | None = None  # where the vector's environments are
         self.sums: tuple[list[str], list[str]] | None = None  # names of what a block averages
         over, used = self._over_devices, () if self.debug else (0,)
-        self._draw = jax.jit(
-            over(jax.vmap(self._init), (SEEDS, SEEDS, SEEDS), SEEDS), compiler_options=quick()
+        self._begin = jax.jit(
+            over(jax.vmap(self._init), (SEEDS, SEEDS), SEEDS), compiler_options=quick()
         )
 
         def acting(rule, options=None):
@@ -94,11 +98,9 @@ class Hosted(Learner):
             return jax.jit(act, donate_argnums=used and (0, 2), compiler_options=options)
 
         self._try, self._act = acting(None, quick()), acting(agent.spec.explore)
-        self._update: Any = jax.jit(
-            over(self._update_all, (SEEDS, SEEDS, SAME, SAME), (SEEDS, SEEDS)),
-            donate_argnums=used and (0, 1),
-        )
+        self._update: Any = functools.cache(self._updating)  # by how many are due
         self._copy = jax.jit(over(self._copy_target, (SEEDS, SAME), SEEDS), donate_argnums=used)
+        self._push = jax.jit(self.stack.push, compiler_options=quick())
         self._duplicate = jax.jit(lambda params: jax.tree.map(jnp.copy, params))
         self._hold = jax.jit(over(hold, (SEEDS, SEEDS), SEEDS), donate_argnums=used)
         self._keep = jax.jit(
@@ -111,13 +113,20 @@ class Hosted(Learner):
 
     # -- on the device ------------------------------------------------------------------------
 
-    def _init(self, key_data, examples, obs) -> TrainState:
+    def _updating(self, count: int):
+        update = functools.partial(self._update_all, count)
+        specs = (SEEDS, SEEDS, SAME, SAME), (SEEDS, SEEDS)
+        used = () if self.debug else (0, 1)
+        return jax.jit(self._over_devices(update, *specs), donate_argnums=used)
+
+    def _init(self, key_data, examples) -> TrainState:
         key = jax.random.wrap_key_data(key_data)
         agent_key = jax.random.split(stream(key, "init"), 3)[0]
-        row = self._row_like(obs)
+        nothing = jnp.zeros((self.envs, *self.env.obs_shape), self.env.obs_dtype)
+        row = self._row_like(nothing)
         # A buffer of its own for each: a state is donated, and no buffer can be twice.
-        waiting = Waiting(jnp.copy(obs), row.action, row.mask, jnp.zeros_like(row.action))
-        return self._fresh(key_data, agent_key, examples, (), waiting, obs)
+        waiting = Waiting(nothing, row.action, row.mask, jnp.zeros_like(row.action))
+        return self._fresh(key_data, agent_key, examples, (), waiting)
 
     def _example_action(self, key_data, t, allowed):
         key = jax.random.split(stream(jax.random.wrap_key_data(key_data), "init"), 3)[2]
@@ -127,14 +136,16 @@ class Hosted(Learner):
         """Write the row of the step before and choose the actions of vector step `t`."""
         waiting: Waiting = state.worlds
         row = ring.Row(
-            waiting.obs, waiting.action, shown.reward, shown.terminated, shown.valid, waiting.heads
-        )
+            self.stack.newest(waiting.obs), waiting.action, shown.reward, shown.terminated,
+            shown.valid, waiting.heads,
+        )  # fmt: skip
         # Before step 0 no row waits: an invalid one goes where the ring is written last.
-        state = state._replace(replay=ring.add(state.replay, row, t - 1, self.learning.n_step))
+        state = state._replace(replay=self._store(state.replay, row, t - 1))
+        obs = self.stack.push(waiting.obs, shown.obs, shown.first)
         choice = self._choose(
-            rule, state, shown.obs, shown.first, waiting.memory, t, t * self.envs, shown.allowed
+            rule, state, obs, shown.first, waiting.memory, t, t * self.envs, shown.allowed
         )
-        waiting = Waiting(shown.obs, choice.action, choice.heads, choice.memory)
+        waiting = Waiting(obs, choice.action, choice.heads, choice.memory)
         return state._replace(worlds=waiting), choice.told, choice.action
 
     def _act_all(self, rule, state: TrainState, shown: Shown, told, t):
@@ -142,8 +153,8 @@ class Hosted(Learner):
         state, more, action = act(state, shown, t)
         return state, jax.tree.map(jnp.add, told, more), action
 
-    def _update_all(self, state: TrainState, sums, written, first):
-        state, metrics = self._updates(state, written, first)
+    def _update_all(self, count: int, state: TrainState, sums, written, first):
+        state, metrics = self._updates(state, written, first, count)
         return state, jax.tree.map(lambda total, x: total + x.sum(0), sums, metrics)
 
     # -- the program --------------------------------------------------------------------------
@@ -155,7 +166,7 @@ class Hosted(Learner):
         examples = self._examples(vector, keys, between)
         seed = env_seeds(keys, "env", 0, self.envs).reshape(-1)
         fleet = fleets.begin(self.env, vector, seed)
-        state = self._draw(keys, examples, by_seed(fleet.obs, self.seeds))
+        state = self._begin(keys, examples)
         voyage = Voyage(vector, fleet, fleets.open_journal(seed), 0)
         ends = Ends(self.seeds)
         for t in range(self.cadence.warmup_vector_steps):
@@ -173,38 +184,39 @@ class Hosted(Learner):
         state, voyage = self._split(state, first)
         before = self._duplicate(state.agent.params)
         ends, (told, metrics) = Ends(self.seeds), self._zeros(state, voyage.fleet)
-        for i in range(int(start), int(start) + c.block):
+        end = c.end(int(start))
+        for i in range(int(start), end):
+            done = i * c.updates
             for step in range(c.vector_steps):
                 t = voyage.t
                 self._record(t, voyage.fleet.obs)
                 state, told, action = self._act(state, self._show(voyage.fleet), told, np.int32(t))
-                if step == c.vector_steps - 1:
-                    state, metrics = self._update(
-                        state, metrics, np.int32(t), np.int32(i * c.updates)
-                    )
-                    if c.block >= c.target_every and (i + 1) % c.target_every == 0:
-                        state = self._copy(state, np.int32(i + 1))
+                # Of those of the iteration, the ones whose count is reached by now.
+                due = i * c.updates + (step + 1) * c.updates // c.vector_steps - done
+                if due:
+                    update = self._update(due)
+                    state, metrics = update(state, metrics, np.int32(t), np.int32(done))
+                    done += due
+                if step == c.vector_steps - 1 and c.copies(i + 1):
+                    state = self._copy(state, np.int32(i + 1))
                 ends.add(voyage.advance(np.asarray(action).reshape(-1)))
         state = self._hold(state, before)
         told, metrics = jax.device_get((told, metrics))
-        means = {name: x / (c.block * c.updates) for name, x in metrics.items()}
-        means |= {name: x / (c.block * c.vector_steps) for name, x in told.items()}
+        means = {name: x / ((end - int(start)) * c.updates) for name, x in metrics.items()}
+        means |= {name: x / ((end - int(start)) * c.vector_steps) for name, x in told.items()}
         return self._join(state, voyage), (ends.episodes(), means)
-
-    def copy_target(self, state: TrainState, iteration: Any) -> TrainState:
-        outside: Outside = state.worlds
-        state = self._copy(state._replace(worlds=outside.waiting), iteration)
-        return self._settle(state, outside)
 
     def evaluate(
         self, state: TrainState, number: Any, between: Between = nothing
     ) -> tuple[TrainState, tuple[Score, Any]]:
         outside: Outside = state.worlds
         score = self.judge.window(state, number, between)
-        # New seeds for the ends of the episodes that are under way; 0 gave those of the start.
-        next_seed = env_seeds(state.key, "env", int(number) + 1, self.envs)
         state, better = self._keep(state._replace(worlds=outside.waiting), score)
-        journal = outside.journal._replace(next_seed=next_seed.reshape(-1))
+        journal = outside.journal
+        if int(number) % self.env.reseed_every == 0:
+            # For the ends of the episodes that are under way; 0 gave those of the start.
+            next_seed = env_seeds(state.key, "env", int(number) + 1, self.envs)
+            journal = journal._replace(next_seed=next_seed.reshape(-1))
         return self._settle(state, outside, journal=journal), (score, better)
 
     def score_best(self, state: TrainState, episodes: int, limit_steps: int) -> Score:
@@ -212,12 +224,10 @@ class Hosted(Learner):
 
     def like(self) -> TrainState:
         """Of the journal's actions nobody knows how many there are."""
-        shape = (self.seeds, self.envs, *self.env.obs_shape)
-        obs: Any = jax.ShapeDtypeStruct(shape, self.env.obs_dtype)
         examples: Any = jax.ShapeDtypeStruct(
             (self.seeds, EXAMPLE_STEPS, *self.env.obs_shape), self.env.obs_dtype
         )
-        state = jax.eval_shape(self._draw, self.seed_keys(0), examples, obs)
+        state = jax.eval_shape(self._begin, self.seed_keys(0), examples)
         count = self.seeds * self.envs
         unknown: Any = jax.ShapeDtypeStruct((None, count), np.int32)
         journal = fleets.open_journal(np.zeros(count, np.int64))._replace(actions=unknown)
@@ -233,12 +243,16 @@ class Hosted(Learner):
         """Plays the block again, up to the update that fails."""
         update = self._update
 
-        def watch(state, sums, written, first):
-            after, sums = update(state, sums, written, first)
-            if np.asarray(after.failed)[index] >= 0 > np.asarray(state.failed)[index]:
-                one = jax.tree.map(lambda x: np.asarray(x)[index : index + 1], state)
-                raise _Found(first_bad_operation(self._updates, one, written, first))
-            return after, sums
+        def watch(count: int):
+            def watched(state, sums, written, first):
+                after, sums = update(count)(state, sums, written, first)
+                if np.asarray(after.failed)[index] >= 0 > np.asarray(state.failed)[index]:
+                    one = jax.tree.map(lambda x: np.asarray(x)[index : index + 1], state)
+                    updates = functools.partial(self._updates, count=count)
+                    raise _Found(first_bad_operation(updates, one, written, first))
+                return after, sums
+
+            return watched
 
         self._update = watch
         try:
@@ -263,7 +277,8 @@ class Hosted(Learner):
         return self.vector
 
     def _show(self, fleet: Fleet) -> Shown:
-        parts = (fleet.obs, fleet.first, fleet.allowed, fleet.reward, fleet.terminated, fleet.valid)
+        over = fleet.ended if self.env.timeout_terminates else fleet.terminated
+        parts = (fleet.obs, fleet.first, fleet.allowed, fleet.reward, over, fleet.valid)
         return Shown(*(by_seed(part, self.seeds) for part in parts))
 
     def _split(self, state: TrainState, t: int) -> tuple[TrainState, Voyage]:
@@ -291,7 +306,7 @@ class Hosted(Learner):
         if self.sums is None:
             act = jax.vmap(functools.partial(self._act_one, self.agent.spec.explore), (0, 0, None))
             _, told, _ = jax.eval_shape(act, state, self._show(fleet), 0)
-            _, metrics = jax.eval_shape(self._updates, state, 2, 0)
+            _, metrics = jax.eval_shape(functools.partial(self._updates, count=1), state, 2, 0)
             self.sums = (list(told), list(metrics))
         zeros = np.zeros(self.seeds, np.float32)
         return self._spread(tuple(dict.fromkeys(names, zeros) for names in self.sums))
@@ -301,10 +316,13 @@ class Hosted(Learner):
         count = self.seeds * self.envs
         playing = np.arange(count) % self.envs == 0
         fleet = fleets.begin(self.env, vector, env_seeds(keys, "init", 0, self.envs).reshape(-1))
-        seen = []
+        seen: list[np.ndarray] = []
+        stack = np.zeros((self.seeds, *self.env.obs_shape), self.env.obs_dtype)
         for t in range(EXAMPLE_STEPS):
             between()
-            seen.append(by_seed(fleet.obs, self.seeds)[:, 0])
+            shown = by_seed(fleet.obs, self.seeds)[:, 0], by_seed(fleet.first, self.seeds)[:, 0]
+            stack = np.asarray(self._push(stack, *shown))
+            seen.append(stack)
             action = self._example_actions(keys, np.int32(t), by_seed(fleet.allowed, self.seeds))
             action = np.where(playing, np.asarray(action).reshape(-1), -1)
             fleet = fleets.advance(vector, fleet, action, np.full(count, fleets.NO_SEED))

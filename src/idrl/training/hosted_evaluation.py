@@ -14,7 +14,7 @@ from idrl.training import fleet as fleets
 from idrl.training.evaluation import Score, score_of
 from idrl.training.fleet import NO_SEED, Ends, Fleet, by_seed
 from idrl.training.learner import SAME, SEEDS, Learner, quick
-from idrl.training.program import Between, TrainState
+from idrl.training.program import Between, TrainState, nothing
 from idrl.training.seeding import env_seeds, stream
 
 
@@ -23,7 +23,7 @@ class Judge:
 
     def __init__(self, learner: Learner, env: HostEnv):
         self.agent, self.seeds, self.evaluation = learner.agent, learner.seeds, learner.evaluation
-        self.env, self.learner = env, learner
+        self.env, self.learner = env.for_evaluation(), learner
         self.vectors: dict[int, Vector] = {}  # by environments of each seed
         specs = (*(SEEDS,) * 7, SAME, SAME)
         self._choose = jax.jit(
@@ -32,16 +32,18 @@ class Judge:
         self._score = jax.jit(jax.vmap(score_of, 1), compiler_options=quick())
 
     def _choose_all(self, params, prior, keys, obs, first, memory, allowed, number, t):
-        """By the evaluation rule; `number` is that of the evaluation, negative for a score."""
+        """By the evaluation rule; `number` is that of the evaluation, negative for a score.
+        `memory` is what was seen before and what the rule remembers."""
 
-        def one(params, prior, key_data, obs, first, memory, allowed):
+        def one(params, prior, key_data, shown, first, memory, allowed):
             key = jax.random.wrap_key_data(key_data)
             key = jnp.where(number < 0, stream(key, "score"), stream(key, "evaluate", number))
-            decision, memory = self.agent.choose(
-                self.agent.spec.evaluate, params, prior, obs, first, memory,
+            obs = self.learner.stack.push(memory[0], shown, first)
+            decision, kept = self.agent.choose(
+                self.agent.spec.evaluate, params, prior, obs, first, memory[1],
                 jax.random.fold_in(key, t), t, allowed,
             )  # fmt: skip
-            return decision.action, memory
+            return decision.action, (obs, kept)
 
         return jax.vmap(one)(params, prior, keys, obs, first, memory, allowed)
 
@@ -53,14 +55,23 @@ class Judge:
 
     def window(self, state: TrainState, number: Any, between: Between) -> Score:
         """As `evaluation.play`: so many steps; whatever ends inside counts."""
+        seeds = env_seeds(state.key, "evaluate", number, self.evaluation.envs)
+        player = _Player(self, state, state.agent.params, number, self.evaluation.envs)
+        return self._play(player, seeds.reshape(-1), self.evaluation.steps, between)
+
+    def window_of_best(self, state: TrainState, steps: int) -> Score:
+        """The best weights, scored as `window` does, over `steps` steps."""
+        seeds = env_seeds(state.key, "score", 0, self.evaluation.envs)
+        player = _Player(self, state, state.best.params, -1, self.evaluation.envs)
+        return self._play(player, seeds.reshape(-1), steps, nothing)
+
+    def _play(self, player: _Player, seed: np.ndarray, steps: int, between: Between) -> Score:
         envs = self.evaluation.envs
         vector = self._vector(envs)
-        seed = env_seeds(state.key, "evaluate", number, envs).reshape(-1)
         fleet = fleets.begin(self.env, vector, seed)
-        player = _Player(self, state, state.agent.params, number, envs)
         ends = Ends(self.seeds)
         nobody = np.full(seed.size, NO_SEED)
-        for _ in range(math.ceil(self.evaluation.steps / envs)):
+        for _ in range(math.ceil(steps / envs)):
             between()
             fleet = fleets.advance(vector, fleet, player.act(fleet), nobody)
             ends.add(fleet)
@@ -106,7 +117,9 @@ class _Player:
         self.judge = judge
         self.fixed = (params, state.agent.prior, state.key)
         self.number, self.t = np.int32(number), 0
-        self.memory = judge.learner._spread(np.zeros((judge.seeds, envs), np.int32))
+        shape, env = (judge.seeds, envs), judge.env
+        nothing = np.zeros((*shape, *env.obs_shape), env.obs_dtype)
+        self.memory = judge.learner._spread((nothing, np.zeros(shape, np.int32)))
 
     def act(self, fleet: Fleet) -> np.ndarray:
         obs, first, allowed = (

@@ -8,6 +8,7 @@ counter, so a seed draws the same numbers alone or among others.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -26,6 +27,7 @@ from idrl.training.seeding import seed_key, stream
 from idrl.training.spec import Cadence, Evaluation, Training, cadence
 from idrl.training.tape import Taped
 
+_DRAWN_BYTES = 2**28  # how much may be drawn ahead
 EXAMPLE_STEPS = 64  # random steps whose observations measure the priors' spread
 
 # Where the seeds of a pytree are: first, behind the steps of a stretch, or nowhere.
@@ -50,17 +52,23 @@ class Learner(Taped):
     def __init__(
         self, agent: Agent, training: Training, evaluation: Evaluation, seeds: int,
         largest_block: int | None = None, debug: bool = False, block: int | None = None,
+        flexible: bool = False, stack: ring.Stack = ring.WHOLE,
     ):  # fmt: skip
         """`largest_block`: iterations of about a second, or None to go by the agent's updates;
-        `block`: that of the run so far, where one goes on; `debug`: see `Program`."""
+        `block`: that of the run so far, where one goes on; `debug`: see `Program`; `flexible`: see
+        `Cadence`."""
         self.debug = debug
         self.agent, self.envs, self.seeds = agent, training.envs, seeds
         self.learning = agent.spec.learning
         self.training, self.evaluation = training, evaluation
         self.mesh = _mesh(seeds)
-        self.replay_rows = max(self.learning.n_step + 2, self.learning.replay_capacity // self.envs)
+        self.stack = stack
+        least = self.learning.n_step + stack.depth + 1
+        self.replay_rows = max(least, self.learning.replay_capacity // self.envs)
         self.largest = largest_block or _largest_block(agent, seeds)
-        self.cadence: Cadence = cadence(training, evaluation, self.learning, self.largest, block)
+        self.cadence: Cadence = cadence(
+            training, evaluation, self.learning, self.largest, block, flexible
+        )
         specs = (*(SEEDS,) * 4, SAME), SEEDS
         self._describe = jax.jit(
             self._over_devices(self._describe_all, *specs), compiler_options=quick()
@@ -98,10 +106,21 @@ class Learner(Taped):
             return jax.random.randint(key, (envs,), 0, self.agent.num_actions)
         return jax.random.categorical(key, jnp.where(allowed, 0.0, -jnp.inf)).astype(jnp.int32)
 
-    def _learn(self, state: TrainState, written, update) -> tuple[TrainState, dict]:
+    def _store(self, replay: ring.Replay, row: ring.Row, written) -> ring.Replay:
+        """With row number `written`, its rewards as the agent is to learn them."""
+        row = row._replace(reward=self.learning.seen_reward(row.reward))
+        return ring.add(replay, row, written, self.learning.n_step, self.stack)
+
+    def _draw(self, state: TrainState, written, update) -> ring.Transition:
+        """The batch of one update."""
         key = key_of(state, "learn", update)
-        batch = self._sample(state, key, written, self.learning.batch_size)
-        agent, metrics, surprise = self.agent.learn(state.agent, batch, jax.random.fold_in(key, 0))
+        return self._sample(state, key, written, self.learning.batch_size)
+
+    def _learn(self, state: TrainState, written, update, batch=None) -> tuple[TrainState, dict]:
+        if batch is None:
+            batch = self._draw(state, written, update)
+        key = jax.random.fold_in(key_of(state, "learn", update), 0)
+        agent, metrics, surprise = self.agent.learn(state.agent, batch, key)
         state = state._replace(agent=agent)
         if surprise is not None:
             replay = ring.reprioritise(state.replay, batch.where, surprise, self.learning.priority)
@@ -112,8 +131,9 @@ class Learner(Taped):
         done = jnp.clip(written * self.envs / self.training.steps, 0, 1)
         importance = self.learning.importance + (1 - self.learning.importance) * done
         return ring.sample(
-            state.replay, key, written, size, self.learning.gamma, self.learning.n_step, importance
-        )
+            state.replay, key, written, size, self.learning.gamma, self.learning.n_step, importance,
+            self.stack,
+        )  # fmt: skip
 
     def _refresh(self, state: TrainState, written, number) -> TrainState:
         """A new target; Bayesian heads are fitted first."""
@@ -128,12 +148,13 @@ class Learner(Taped):
             agent = self.agent.refit(agent, batch, scale, jax.random.fold_in(key, 0))
         return state._replace(agent=refresh_target(agent))
 
-    def _fresh(self, key_data, agent_key, examples, task, worlds, obs) -> TrainState:
-        """A seed before its first step; `obs` `[E, ...]` is shaped like its observations."""
+    def _fresh(self, key_data, agent_key, examples, task, worlds) -> TrainState:
+        """A seed before its first step; `worlds.obs` is `[E, ...]`."""
         agent = self.agent.init(agent_key, examples)
         best = Best(jnp.float32(-jnp.inf), jax.tree.map(jnp.copy, agent.params))
-        row = jax.eval_shape(self._row_like, obs)
-        states = distributions.blank(obs) if self.cadence.distributions_every_steps else None
+        row = jax.eval_shape(lambda: self._row_like(worlds.obs))
+        often = self.cadence.distributions_every_steps
+        states = distributions.blank(worlds.obs) if often else None
         replay = ring.empty(row, self.replay_rows, self.learning.priority > 0)
         failed = jnp.int32(FINE)
         return TrainState(agent, replay, worlds, best, task, key_data, failed, states)
@@ -141,14 +162,14 @@ class Learner(Taped):
     def _draw_states(self, state: TrainState) -> TrainState:
         """With the fixed batch of states, out of the random steps."""
         written, key = self.cadence.warmup_vector_steps, key_of(state, "states", 0)
-        return state._replace(states=distributions.draw(state.replay, key, written))
+        return state._replace(states=distributions.draw(state.replay, key, written, self.stack))
 
     def _row_like(self, obs) -> ring.Row:
         heads = None
         if self.agent.mask_prob < 1:
             heads = jnp.zeros((self.envs, self.agent.k), bool)
         zeros, no = jnp.zeros(self.envs), jnp.zeros(self.envs, bool)
-        return ring.Row(obs, zeros.astype(jnp.int32), zeros, no, no, heads)
+        return ring.Row(self.stack.newest(obs), zeros.astype(jnp.int32), zeros, no, no, heads)
 
     def _keep_best(self, state: TrainState, score: Score) -> tuple[TrainState, jax.Array]:
         """With the weights of `score` as the best where they are, and whether they are."""
@@ -159,18 +180,33 @@ class Learner(Taped):
 
     # -- all seeds ----------------------------------------------------------------------------
 
-    def _updates(self, state: TrainState, written, first) -> tuple[TrainState, dict]:
-        """The updates of one iteration from number `first` on; metrics are `[updates, S]`."""
-        learn = jax.vmap(self._learn, (0, None, None))
+    def _updates(self, state: TrainState, written, first, count: int) -> tuple[TrainState, dict]:
+        """`count` updates from number `first` on; metrics are `[count, S]`."""
+        numbers = first + jnp.arange(count)
+        if self.learning.priority > 0 or count * self._batch_bytes() > _DRAWN_BYTES:
+            learn = jax.vmap(self._learn, (0, None, None))
 
-        def update(carry, u):
-            state, written = carry
-            state, metrics = learn(state, written, u)
-            return (state, written), metrics
+            def update(state, u):
+                return learn(state, written, u)
 
-        numbers = first + jnp.arange(self.cadence.updates)
-        (state, _), metrics = loop(update, (state, written), numbers)
-        return state, metrics
+            return loop(update, state, numbers)
+
+        # Nothing that is drawn depends on what is learned: all draws at once are one gather, and
+        # the replay need not travel through the loop.
+        each = jax.vmap(self._draw, (None, None, 0))
+        batches = jax.vmap(each, (0, None, None), 1)(state, written, numbers)
+        learn = jax.vmap(self._learn, (0, None, None, 0))
+        replay = state.replay
+
+        def update(state, turn):
+            return learn(state, written, *turn)
+
+        state, metrics = loop(update, state._replace(replay=None), (numbers, batches))
+        return state._replace(replay=replay), metrics
+
+    def _batch_bytes(self) -> int:
+        """Roughly, of all seeds."""
+        return 2 * self.seeds * self.learning.batch_size * math.prod(self.agent.obs_shape)
 
     def distributions(self, state: TrainState, steps: int) -> dict[str, Any]:
         agent = state.agent
@@ -232,9 +268,9 @@ def _told(decision) -> dict[str, jax.Array]:
 
 def loop(body, carry, xs):
     """`lax.scan`, but a single turn is written out: XLA fuses across it."""
-    if xs.shape[0] > 1:
+    if jax.tree.leaves(xs)[0].shape[0] > 1:
         return jax.lax.scan(body, carry, xs)
-    carry, out = body(carry, xs[0])
+    carry, out = body(carry, jax.tree.map(lambda x: x[0], xs))
     return carry, jax.tree.map(lambda x: x[None], out)
 
 

@@ -69,7 +69,7 @@ def train(
                 program, state, c.warmup_steps, c.distributions_every_steps > 0
             ),
         )  # fmt: skip
-    total = c.blocks * c.block
+    total = c.total
 
     def evaluate(state: TrainState, steps: int):
         number = np.int32(steps // c.eval_every_steps + (steps % c.eval_every_steps > 0))
@@ -85,7 +85,7 @@ def train(
             return
         yield Progress(state, iteration, steps, _nobody(), None, False, score, better, failed < 0)
     while iteration < total:
-        before, iteration = iteration, iteration + c.block
+        before, iteration = iteration, c.end(iteration)
         first_vector_step = c.warmup_vector_steps + before * c.vector_steps
         begun = state if program.debug else None
         state, (episodes, metrics) = program.block(state, np.int32(before))
@@ -96,8 +96,6 @@ def train(
                 f._replace(operation=program.locate(begun, before, f.seed)) for f in failures
             ]
         failed = np.asarray(state.failed)
-        if c.block < c.target_every and due(before, iteration, c.target_every):
-            state = program.copy_target(state, np.int32(iteration))
         score = better = None
         pending = False
         last = iteration >= total

@@ -95,10 +95,7 @@ class Program(Protocol):
     def block(
         self, state: TrainState, start: Any, /
     ) -> tuple[TrainState, tuple[Episodes, dict[str, Any]]]:
-        """`cadence.block` iterations from iteration `start` on; the state is used up."""
-
-    def copy_target(self, state: TrainState, iteration: Any, /) -> TrainState:
-        """Renew the targets after `iteration` iterations."""
+        """The iterations from `start` to `cadence.end(start)`; the state is used up."""
 
     def distributions(self, state: TrainState, steps: int, /) -> dict[str, Any]:
         """What the rule sees on the fixed batch of states: `[S, states, actions]` each."""

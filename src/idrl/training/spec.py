@@ -63,6 +63,9 @@ class Cadence:
     An iteration is the shortest stretch with whole vector steps and whole updates. A block is what
     one call of the compiled program does. Whatever is due happens at the first block boundary at
     or past its count, and the next is counted from the count, not from the boundary: no drift.
+
+    Where `flexible`, blocks are no compiled shapes: they end where an evaluation is due, and a
+    block copies to the target by itself at every `target_every_steps`.
     """
 
     vector_steps: int  # per iteration
@@ -70,11 +73,27 @@ class Cadence:
     steps: int  # agent steps per iteration
     warmup_vector_steps: int  # random actions before the first iteration
     target_every: int  # iterations between copies to the target
-    block: int  # iterations per block
-    blocks: int  # in the whole run
+    target_every_steps: int
+    block: int  # iterations per block, at most
+    total: int  # iterations of the whole run
     eval_every_steps: int
     log_every_steps: int
     distributions_every_steps: int  # or 0
+    flexible: bool = False
+
+    def end(self, iteration: int) -> int:
+        """Where the block that begins with `iteration` ends."""
+        end = iteration + self.block
+        if not self.flexible:
+            return end
+        every = self.eval_every_steps
+        next_eval = (self.steps_at(iteration) // every + 1) * every
+        return min(end, self.total, math.ceil((next_eval - self.warmup_steps) / self.steps))
+
+    def copies(self, iteration: int) -> bool:
+        """Whether a flexible block copies to the target after `iteration` iterations."""
+        before, after = self.steps_at(iteration - 1), self.steps_at(iteration)
+        return due(before, after, self.target_every_steps)
 
     def steps_at(self, iteration: int) -> int:
         """Agent steps of each seed after so many iterations."""
@@ -87,7 +106,7 @@ class Cadence:
 
 def cadence(
     training: Training, evaluation: Evaluation, learning: Learning, largest_block: int,
-    block: int | None = None,
+    block: int | None = None, flexible: bool = False,
 ) -> Cadence:  # fmt: skip
     """`largest_block`: how many iterations are about a second's work. A `block` that is given is
     kept: a run that is made longer goes on in the steps it began with."""
@@ -100,7 +119,9 @@ def cadence(
     eval_every = min(evaluation.every_steps, training.steps)
     # Blocks that meet every evaluation exactly divide its period and the steps before the first.
     grid = math.gcd(eval_every // steps, warmup * envs // steps, total)
-    if block is None:
+    if flexible:
+        block = max(1, min(largest_block, total))
+    elif block is None:
         block = _block(target, grid, total, min(total, max(1, eval_every // steps)), largest_block)
     elif block < 1 or (block % target and target % block):
         raise IdrlError(f"blocks of {block} iterations do not fit a target copied every {target}.")
@@ -110,11 +131,13 @@ def cadence(
         steps=steps,
         warmup_vector_steps=warmup,
         target_every=target,
+        target_every_steps=learning.target_every_steps,
         block=block,
-        blocks=math.ceil(total / block),
+        total=total if flexible else math.ceil(total / block) * block,
         eval_every_steps=eval_every,
         log_every_steps=training.log_every_steps,
         distributions_every_steps=training.distributions_every_steps,
+        flexible=flexible,
     )
 
 

@@ -1,0 +1,128 @@
+"""Settings of Atari runs, by the name of a preset, and the frames that Atari is counted in.
+
+`paper` is the text of Nikolov et al. 2019 and what it refers to, `release` the authors' published
+code where that differs, `sticky` the paper's numbers in the games as Machado et al. 2018 advise to
+play them. What concerns the game is in the environment's name, so that it says by itself what was
+played; the rest are ordinary settings. `docs/atari.md` has all of it in one table.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from idrl.envs import family_of
+from idrl.errors import IdrlError, unknown
+
+Settings = dict[str, Any]
+
+FRAMES_PER_STEP = 4  # an action is repeated for so many frames
+
+# What a preset writes into the environment's name.
+PRESETS: dict[str, dict[str, str]] = {
+    "paper": {},
+    "release": {"release": "1"},
+    "sticky": {"sticky": "0.25", "life_loss": "0"},
+}
+
+
+def is_atari(env: str) -> bool:
+    """By the name alone: nothing is built, and nothing needs to be installed."""
+    return family_of(env) == "atari"
+
+
+def protocol(env: str, preset: str | None) -> str:
+    """The name of `env` under a preset: `atari/pong` → `atari/pong?sticky=0.25&life_loss=0`."""
+    if preset is None:
+        return env
+    if not is_atari(env):
+        raise IdrlError(f"presets with names are for atari/…; {env!r} has settings of its own.")
+    if preset not in PRESETS:
+        raise unknown("preset", preset, PRESETS)
+    game, _, query = env.partition("?")
+    asked = dict(_pair(env, part) for part in query.split("&") if part)
+    written = PRESETS[preset]
+    for option, value in asked.items():
+        if option in written and float(written[option]) != _number(value):
+            raise IdrlError(
+                f"preset {preset!r} has {option}={written[option]}, not {env!r}; leave the preset "
+                f"or the option away."
+            )
+    options = [f"{option}={value}" for option, value in {**written, **asked, **written}.items()]
+    return "?".join([game, "&".join(options)] if options else [game])
+
+
+def _pair(env: str, part: str) -> tuple[str, str]:
+    option, _, value = part.partition("=")
+    if not option or not value:
+        raise IdrlError(f"{env!r}: options are written ?option=value&option=value.")
+    return option, value
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def settings(agent: Settings, preset: str | None) -> Settings:
+    """What to change in the declaration `agent`, which has the numbers of its own paper already."""
+    changes: Settings = {
+        "learning": {"rewards": "sign" if preset == "release" else "clip"},
+        # The paper has one environment; 64 keep a GPU busy. See docs/atari.md on what differs.
+        "training": {"envs": 64, "log_every_steps": 50_000, "distributions_every_steps": 250_000},
+        # 31,250 steps in each of four: no episode is longer than 27,000, so each ends in it.
+        "evaluation": {"envs": 4},
+        "evaluate": _evaluate(agent, preset),
+    }
+    if preset == "release" and _of_the_authors(agent):
+        changes |= _release(agent)
+    return changes
+
+
+def _evaluate(agent: Settings, preset: str | None) -> Settings:
+    """How the papers score their agents."""
+    if agent["explore"]["kind"] == "epsilon_greedy":
+        # Mnih et al. keep ε = 0.05; Double DQN (tuned) and all that came after it 0.001.
+        epsilon = 0.05 if agent["agent"] == "dqn" else 0.001
+        return {"kind": "epsilon_greedy", "start": epsilon, "end": epsilon, "decay_steps": 0}
+    if agent["agent"] == "bootstrapped-dqn" and preset != "release":
+        return {
+            "kind": "greedy"
+        }  # by the mean, as all agents of the paper; the code lets them vote
+    return {}
+
+
+def _of_the_authors(agent: Settings) -> bool:
+    """Whether it has the ensemble that the published code is about."""
+    return any(head["kind"] == "ensemble" and head["k"] > 1 for head in agent["heads"].values())
+
+
+def _release(agent: Settings) -> Settings:
+    heads: Settings = {}
+    kinds = {head["kind"] for head in agent["heads"].values()}
+    for name, head in agent["heads"].items():
+        heads[name] = {"init": "glorot_normal" if head["kind"] == "quantile" else "glorot_uniform"}
+        if head["kind"] == "ensemble" and "categorical" in kinds:
+            heads[name]["error"] = "squared"  # without the ½; the other agents have Huber's
+    changes: Settings = {
+        "trunk": {"padding": "SAME", "init": "glorot_uniform"},
+        "heads": heads,
+    }
+    if agent["optimiser"]["kind"] == "adam":
+        changes["optimiser"] = {"b2": 0.999}  # TensorFlow's, which the code never sets
+    if agent["explore"]["kind"] == "ids":
+        changes["explore"] = {"eps1": 0.0}
+    return changes
+
+
+def steps_of(frames: int, env: str) -> int:
+    """Steps that take so many frames, whole ones."""
+    if not is_atari(env):
+        raise IdrlError(
+            f"frames are for atari/…; {env!r} is counted in steps: use --steps, or for a score "
+            "--episodes."
+        )
+    if frames <= 0:
+        raise IdrlError(f"frames is {frames}; it must be positive.")
+    return -(-frames // FRAMES_PER_STEP)

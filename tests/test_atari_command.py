@@ -1,0 +1,156 @@
+"""What `idrl train … atari/GAME` refuses, estimates and shows; no emulator is needed for it."""
+
+import io
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import tomli_w
+from rich.console import Console
+from run_folders import made_up_run
+
+import idrl
+from idrl import api, devices, sizing
+from idrl.agents import Agent
+from idrl.cli import main
+from idrl.config import resolve
+from idrl.display import LiveDisplay
+from idrl.envs import HostEnv
+from idrl.schema import flat
+
+
+class Stacked(HostEnv):
+    """What the estimates ask of a game."""
+
+    name, num_actions, obs_shape, obs_dtype, masked, stack = (
+        "atari/pong", 18, (84, 84, 4), np.uint8, False, 4,
+    )  # fmt: skip
+
+
+def sized(agent="c51-ids", preset="paper", **training):
+    config = resolve(agent, "atari/pong", named=preset, changes=[{"training": training}])
+    return Agent(config.spec, (84, 84, 4), 18), config
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["train", "dqn", "deep_sea/4", "--preset", "paper"], "presets with names are for atari/"),
+        (["train", "dqn", "atari/pong", "--preset", "papers"], "did you mean 'paper'?"),
+        (["train", "dqn", "deep_sea/4", "--frames", "1M"], "use --steps"),
+        (["train", "dqn", "atari/pong", "--frames", "1M", "--steps", "5"], "leave one out"),
+        (["train", "dqn", "atari/pong", "--frames", "0"], "not a positive number"),
+        (["train", "dqn", "deep_sea/4", "--envs", "0"], "not a positive number"),
+        (["train", "--resume", "x", "--preset", "paper"], "keeps its settings"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_nothing_is_written(
+    arguments, says, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert says in error
+    assert error.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_flags_reach_the_config(monkeypatch):
+    told = {}
+
+    class Enough(Exception):
+        pass
+
+    def stop(config_of_agent, config, world):
+        told.update(flat(api.to_dict(config)))
+        raise Enough
+
+    monkeypatch.setattr(api, "_check_here", stop)
+    with pytest.raises(Enough):
+        idrl.train("dqn", "deep_sea/4", envs=3, steps=100)
+    assert (told["training.envs"], told["training.steps"]) == (3, 100)
+
+
+def test_a_score_is_over_frames_or_episodes(tmp_path):
+    with pytest.raises(idrl.IdrlError, match="leave one out"):
+        idrl.evaluate("x", frames=500_000, episodes=5)
+    run = made_up_run(tmp_path / "run", env="deep_sea/10")
+    config = api.to_dict(resolve("dqn", "deep_sea/10"))
+    (run / "config.toml").write_text(tomli_w.dumps(config))
+    with pytest.raises(idrl.IdrlError, match="use --steps"):
+        idrl.evaluate(run, frames=500_000)
+    with pytest.raises(idrl.IdrlError, match="begun without --deterministic"):
+        idrl.train(resume=run, deterministic=True)
+
+
+def test_a_preset_needs_a_name():
+    with pytest.raises(idrl.IdrlError, match="give env as a name"):
+        idrl.train("dqn", Stacked(), preset="sticky")
+
+
+def test_the_replay_of_a_stack_counts_single_frames():
+    agent, config = sized()
+    needs = sizing.needs(agent, config, Stacked())
+    assert needs["learning.replay_capacity"] == 1_000_000 * (84 * 84 + 16)
+    assert sum(needs.values()) < 12 * 2**30
+
+
+def test_too_little_memory_says_what_would_fit(monkeypatch):
+    agent, config = sized()
+    monkeypatch.setattr(sizing, "memory", lambda: 4_000_000_000)
+    with pytest.raises(idrl.IdrlError, match=r"--set learning.replay_capacity=\d+ would fit") as e:
+        sizing.check_memory(agent, config, Stacked())
+    capacity = int(str(e.value).split("replay_capacity=")[1].split()[0])
+    smaller = resolve(
+        "c51-ids", "atari/pong", changes=[{"learning": {"replay_capacity": capacity}}]
+    )
+    assert 300_000 < capacity < 570_000
+    sizing.check_memory(agent, smaller, Stacked())
+
+
+def test_without_a_gpu_one_line_says_how_long(monkeypatch):
+    monkeypatch.setattr(sizing, "cores", lambda: 2)
+    told = sizing.without_gpu(*sized())
+    assert told.startswith("no GPU was found: 200M frames take roughly 1")
+    assert "days on 2 CPU cores; --frames 1M takes 2 hours" in told
+    assert sizing.without_gpu(*sized(steps=1_000)) is None
+    longer, shorter = (sizing.frame_seconds(*sized(name)) for name in ("iqn-ids", "dqn"))
+    assert longer > sizing.frame_seconds(*sized()) > shorter
+    monkeypatch.setattr(sizing.jax, "default_backend", lambda: "gpu")
+    assert sizing.without_gpu(*sized()) is None
+
+
+def test_deterministic_is_said_before_jax_starts():
+    script = (
+        "import os; from idrl import devices; devices.prepare(True); import jax; jax.devices(); "
+        "print(os.environ['XLA_FLAGS'], devices._started(), len(jax.devices()))"
+    )
+    env = {**os.environ, "XLA_FLAGS": "--xla_cpu_enable_fast_math=false", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True)
+    flags = "--xla_cpu_enable_fast_math=false --xla_gpu_deterministic_ops=true"
+    assert done.stdout.strip() == f"{flags} True {devices.cores()}", done.stderr
+
+
+def test_deterministic_too_late_is_refused_on_a_gpu(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "")
+    monkeypatch.setattr(devices, "_started", lambda: True)
+    monkeypatch.setattr(devices.jax, "default_backend", lambda: "gpu")
+    with pytest.raises(idrl.IdrlError, match="before JAX is first used"):
+        devices.prepare(deterministic=True)
+    assert os.environ["XLA_FLAGS"] == ""
+
+
+def test_atari_is_shown_in_frames():
+    console = Console(file=io.StringIO(), width=200)
+    display = LiveDisplay(console)
+    score = SimpleNamespace(return_mean=np.array([1.0]))
+    progress = SimpleNamespace(
+        steps=250_000, episodes=SimpleNamespace(returns=np.array([2.0])), metrics=None, score=score,
+        alive=np.array([True]),
+    )  # fmt: skip
+    display.update(progress, sized()[1])
+    assert "1,000,000 frames" in console.file.getvalue()
+    assert "frames/s" in console.file.getvalue()
