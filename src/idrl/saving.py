@@ -66,7 +66,7 @@ class Saver:
         """A checkpoint with segments is made by the clock and at the end, not at every evaluation:
         a resumed run makes those again, and finds the same best weights."""
         c = self.program.cadence
-        at_score = not self.program.taped or progress.iteration >= c.blocks * c.block
+        at_score = not self.program.taped or progress.iteration >= c.total
         return seconds > CHECKPOINT_SECONDS or (at_score and progress.score is not None)
 
     def save(self, progress: Progress, meta: dict[str, Any]) -> None:
