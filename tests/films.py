@@ -1,8 +1,11 @@
 """A small environment that shows single frames, as Atari's do, and saves a run on it often."""
 
+import os
+
 import numpy as np
 
 from idrl import saving
+from idrl.envs.atari import AtariEnv
 from idrl.envs.host import HostEnv, Seen
 from idrl.runs import segments
 
@@ -27,9 +30,24 @@ class OftenSaved(Film):
     """Wherever it runs, a checkpoint is due all the time and segments are short."""
 
     def make(self, count, timeout_s=0.0):
-        saving.CHECKPOINT_SECONDS = 0.2
-        segments.PIECE_BYTES = 20 * count * SIDE * SIDE
+        save_often(20 * count * SIDE * SIDE)
         return super().make(count, timeout_s)
+
+
+class Pong(AtariEnv):
+    """The same of a real game, with short episodes; processes differ in how many threads play."""
+
+    def __init__(self):
+        super().__init__("pong", sticky=0.25, threads=1 + os.getpid() % 3, max_frames=400)
+
+    def make(self, count, timeout_s=0.0):
+        save_often(20 * count * 84 * 84)
+        return super().make(count, timeout_s)
+
+
+def save_often(piece_bytes):
+    saving.CHECKPOINT_SECONDS = 0.2
+    segments.PIECE_BYTES = piece_bytes
 
 
 class Reel:
