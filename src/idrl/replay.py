@@ -35,7 +35,7 @@ class Stack(NamedTuple):
     repeat_first: bool = False
 
     def push(self, stack: jax.Array, frame: jax.Array, first: jax.Array) -> jax.Array:
-        """The observations `[E, ..., depth]` after `frame` `[E, ...]`; `first` `[E]` marks starts."""
+        """Observations `[E, ..., depth]` after `frame` `[E, ...]`; `first` `[E]` marks starts."""
         if self.depth == 1:
             return frame
         new = frame[..., None]

@@ -13,7 +13,6 @@ from idrl.agents.spec import AgentSpec
 from idrl.ids import Decision
 from idrl.networks.heads import Bayesian, Ensemble, Transition
 
-
 _PLAIN = ("ensemble", "categorical", "quantile")  # heads that say the same of a state every time
 _LARGE = 2**20  # weights of a matrix whose reading and writing takes time
 
@@ -23,7 +22,9 @@ class AgentState(NamedTuple):
     target: Any  # the parameters that targets are computed with
     opt_state: Any
     prior: Any  # fixed random functions, per head that has them; never trained
-    fast: Any = None  # `params` as updates compute with them, where they have a precision of their own
+    fast: Any = (
+        None  # `params` as updates compute with them, where they have a precision of their own
+    )
 
 
 class Agent:

@@ -1,7 +1,7 @@
 """N Atari games side by side, stepped by ale-py's threads.
 
 A game's course depends on its own seed and actions alone: not on the number of threads, nor on the
-other games beside it. `tests/test_atari.py` compares it with a plain reference frame by frame.
+other games beside it. `tests/test_atari_env.py` compares it with a plain reference frame by frame.
 """
 
 from __future__ import annotations

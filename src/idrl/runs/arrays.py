@@ -27,7 +27,9 @@ _DTYPES = {
 
 def write_arrays(path: Path, tree: Any, metadata: dict[str, str] | None = None) -> None:
     """Every leaf under the name of its path in `tree`."""
-    arrays = {name: _bits(np.asarray(leaf, order="C")) for name, leaf in _named(jax.device_get(tree))}
+    arrays = {
+        name: _bits(np.asarray(leaf, order="C")) for name, leaf in _named(jax.device_get(tree))
+    }
     try:
         save_file(arrays, path, metadata)
     except SafetensorError as error:  # its wrapping of what the disk said

@@ -63,6 +63,7 @@ class Learner(Taped):
         self.training, self.evaluation = training, evaluation
         self.mesh = _mesh(seeds)
         self.stack = stack
+        self.unroll = 1 if jax.default_backend() == "cpu" else 4  # a GPU waits for each turn
         least = self.learning.n_step + stack.depth + 1
         self.replay_rows = max(least, self.learning.replay_capacity // self.envs)
         self.largest = largest_block or _largest_block(agent, seeds)
@@ -186,22 +187,21 @@ class Learner(Taped):
         if self.learning.priority > 0 or count * self._batch_bytes() > _DRAWN_BYTES:
             learn = jax.vmap(self._learn, (0, None, None))
 
-            def update(state, u):
-                return learn(state, written, u)
-
-            return loop(update, state, numbers)
+            return loop(lambda state, u: learn(state, written, u), state, numbers)
 
         # Nothing that is drawn depends on what is learned: all draws at once are one gather, and
         # the replay need not travel through the loop.
         each = jax.vmap(self._draw, (None, None, 0))
         batches = jax.vmap(each, (0, None, None), 1)(state, written, numbers)
         learn = jax.vmap(self._learn, (0, None, None, 0))
-        replay = state.replay
+        replay, nothing = state.replay, state.replay._replace(obs=None, facts=None)  # type: ignore[arg-type]
 
         def update(state, turn):
             return learn(state, written, *turn)
 
-        state, metrics = loop(update, state._replace(replay=None), (numbers, batches))
+        state, metrics = loop(
+            update, state._replace(replay=nothing), (numbers, batches), self.unroll
+        )
         return state._replace(replay=replay), metrics
 
     def _batch_bytes(self) -> int:
@@ -266,10 +266,10 @@ def _told(decision) -> dict[str, jax.Array]:
     }
 
 
-def loop(body, carry, xs):
+def loop(body, carry, xs, unroll: int = 1):
     """`lax.scan`, but a single turn is written out: XLA fuses across it."""
     if jax.tree.leaves(xs)[0].shape[0] > 1:
-        return jax.lax.scan(body, carry, xs)
+        return jax.lax.scan(body, carry, xs, unroll=unroll)
     carry, out = body(carry, jax.tree.map(lambda x: x[0], xs))
     return carry, jax.tree.map(lambda x: x[None], out)
 
