@@ -6,7 +6,7 @@ import numpy as np
 
 from idrl import saving
 from idrl.envs.atari import AtariEnv
-from idrl.envs.host import HostEnv, Seen
+from idrl.envs.host import HostEnv, Seen, Vector
 from idrl.runs import segments
 
 SIDE = 8
@@ -50,12 +50,16 @@ def save_often(piece_bytes):
     segments.PIECE_BYTES = piece_bytes
 
 
-class Reel:
+class Reel(Vector):
     def __init__(self, count):
         self.seed, self.episode, self.t, self.last = np.zeros((4, count), np.int64)
         self.ended = np.zeros(count, bool)
 
-    def step(self, action, seed):
+    def send(self, action, seed):
+        self.asked = action, seed
+
+    def recv(self):
+        action, seed = self.asked
         anew = seed >= 0
         reset = anew | (self.ended & (action >= 0))
         self.episode = np.where(anew, 0, self.episode + reset)
@@ -75,6 +79,3 @@ class Reel:
         code = self.seed * 1009 + self.episode * 101 + self.t * 13 + self.last * 3
         mixed = code[:, None] * 2654435761 + np.arange(SIDE * SIDE) * 40503
         return (mixed >> 7).astype(np.uint8).reshape(-1, SIDE, SIDE)
-
-    def close(self):
-        pass
