@@ -82,9 +82,10 @@ def test_what_is_shed_comes_back(tmp_path):
     program, fresh = (make_program(config, Film()) for _ in range(2))
     tape = Segments(tmp_path)
     program.tape = tape.append
-    seen = set()
     for progress in train(program, None, 0, program.seed_keys(0)):
         oldest, written, told = program.span(progress.iteration)
+        if 0 < progress.iteration < program.cadence.total:
+            continue
         shape, dtype = program.row
         assert (shape, dtype) == ((4, 8, 8), np.uint8)
         known = tape.seal(oldest)
@@ -97,16 +98,14 @@ def test_what_is_shed_comes_back(tmp_path):
         obs = np.asarray(progress.state.replay.obs)
         assert np.array_equal(np.asarray(again.replay.obs)[:, rows], obs[:, rows])
         assert again.replay.obs.sharding == progress.state.replay.obs.sharding
-        seen.add(oldest > 0)
-    assert seen == {False, True}  # before and after the ring was full
+        assert (oldest > 0) == (progress.iteration > 0)  # before and after the ring was full
     tape.close()
 
 
-@pytest.mark.parametrize("at", [40, 320])
-def test_a_killed_run_ends_with_the_same_bits(run, tmp_path, often, at):
+def test_a_killed_run_ends_with_the_same_bits(run, tmp_path, often):
     path = tmp_path / "killed"
     with pytest.raises(MemoryError):
-        idrl.train("dqn", Film, settings=SETTINGS, out=path, display=Dies(at))
+        idrl.train("dqn", Film, settings=SETTINGS, out=path, display=Dies(320))
     (path / "replay" / ".rows-1-2.zst.draft").write_bytes(b"half")
     idrl.train(resume=path, env=Film)
     check_same(path, run)

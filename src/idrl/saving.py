@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from idrl.errors import IdrlError, RunFailed
@@ -20,7 +22,11 @@ CHECKPOINT_SECONDS = 300
 
 
 class Saver:
-    """Of a run that goes on from `meta`'s checkpoint, or begins where that is empty."""
+    """Of a run that goes on from `meta`'s checkpoint, or begins where that is empty.
+
+    With a tape a checkpoint is written by a thread, from a copy in the host's memory: of large
+    networks there are hundreds of megabytes a seed, and training is not to wait for the disk.
+    """
 
     def __init__(self, folder: RunFolder, program: Program, meta: dict[str, Any]):
         self.folder, self.program = folder, program
@@ -28,6 +34,9 @@ class Saver:
         if meta:
             self.steps = program.cadence.steps_at(meta["iteration"])
         self.tape: Segments | None = None
+        self.named: dict[str, list[Segment]] = {}  # by the checkpoints that are kept
+        self.thread = ThreadPoolExecutor(1)
+        self.writing: tuple[Future[Path], int, list[Segment]] | None = None
         if program.taped:
             self._open_tape(meta)
 
@@ -65,31 +74,54 @@ class Saver:
     def is_due(self, progress: Progress, seconds: float) -> bool:
         """A checkpoint with segments is made by the clock and at the end, not at every evaluation:
         a resumed run makes those again, and finds the same best weights."""
-        c = self.program.cadence
-        at_score = not self.program.taped or progress.iteration >= c.total
+        ends = progress.iteration >= self.program.cadence.total
+        at_score = not self.program.taped or ends
         return seconds > CHECKPOINT_SECONDS or (at_score and progress.score is not None)
 
     def save(self, progress: Progress, meta: dict[str, Any]) -> None:
+        """With a tape it is there when `finish` returns."""
+        self.finish()
+        place, steps = self.folder.checkpoints, progress.steps
         with disk(self.folder, self.steps):
-            named: list[Segment] = []
-            if self.tape is not None:
-                named = self.tape.seal(self.program.span(progress.iteration)[0])
-                meta = meta | {"segments": named}
-            state = self.program.shed(progress.state)
-            place = checkpoint.save(self.folder.checkpoints, progress.steps, state, meta)
-            if self.tape is not None:
-                self.named[place.name] = named
-                self._prune()
-        self.steps = progress.steps
+            if self.tape is None:
+                checkpoint.save(place, steps, progress.state, meta)
+                self.steps = steps
+                return
+            named = self.tape.seal(self.program.span(progress.iteration)[0])
+            self._prune(named)
+        # A copy: training uses the arrays of a state up.
+        state = jax.tree.map(np.array, self.program.shed(progress.state))
+        meta = meta | {"segments": named}
+        future = self.thread.submit(checkpoint.save, place, steps, state, meta)
+        self.writing = future, steps, named
 
-    def _prune(self) -> None:
-        """Only what a checkpoint names stays, all of them: one of them may prove damaged."""
+    def finish(self) -> None:
+        """Wait for the checkpoint that is being written."""
+        if self.writing is None:
+            return
+        (future, steps, named), self.writing = self.writing, None
+        with disk(self.folder, self.steps):
+            self.named[future.result().name] = named
+        self.steps = steps
+
+    def _prune(self, fresh: Iterable[Segment] = ()) -> None:
+        """Only what a checkpoint names stays, of all that are kept: one may prove damaged."""
         places = checkpoint.listed(self.folder.checkpoints)
         self.named = {p.name: self.named[p.name] for p in places}
-        segments.prune(self.folder.replay, [s for named in self.named.values() for s in named])
+        kept = [s for named in self.named.values() for s in named]
+        segments.prune(self.folder.replay, [*kept, *fresh])
+
+    def end(self) -> None:
+        """All is written, and what nobody names any more is gone."""
+        self.finish()
+        if self.tape is not None:
+            with disk(self.folder, self.steps):
+                self._prune()
 
     def close(self) -> None:
+        """Whatever happened: nothing is written after this."""
         self.program.tape = None
+        self.thread.shutdown()
         if self.tape is not None:
             self.tape.close()
 

@@ -155,6 +155,7 @@ def _train(
             saved = time.monotonic()
         if stop.is_set() or enough:
             break
+    saver.end()
     if stop.is_set():
         raise Interrupted(folder.path, saver.steps)
 

@@ -36,6 +36,7 @@ LOOPS = {  # both loops, and frames in segments; one seed and several
     "hosted-2": ["dqn", "odd-plain", "--steps", "2000", "--seeds", "2"],
     "frames-1": ["dqn", "odd-film", "--steps", "2000"],
     "frames-2": ["dqn", "odd-film", "--steps", "2000", "--seeds", "2"],
+    "atari-2": ["dqn", "odd-pong", "--steps", "600", "--seeds", "2"],
 }
 
 
@@ -117,8 +118,10 @@ class Difference(NamedTuple):
 
 
 def make_reference(nursery: Nursery, folder: Path, loop: str) -> Reference:
-    small = [s for s in SMALL if loop[:6] != "frames" or not s.startswith("trunk")]
-    arguments = ["train", *LOOPS[loop], *small]
+    arguments = ["train", *LOOPS[loop], *SMALL]
+    if loop.startswith(("frames", "atari")):  # convolutions
+        arguments.remove("trunk.hidden=8")
+        arguments.append("learning.batch_size=4")
     for name in ("first", "whole"):  # the first one compiles
         child = nursery.run(*arguments, "--out", name, folder=folder, log=str(folder / "writes"))
         assert child.status == 0, child.err

@@ -6,7 +6,7 @@ import time
 
 import gymnasium
 import numpy as np
-from films import OftenSaved
+from films import OftenSaved, Pong
 from gymnasium import spaces
 
 import idrl
@@ -93,3 +93,4 @@ def register() -> None:
     for env in ALL:
         idrl.register_env(f"odd-{env.__name__.lower()}", env)
     idrl.register_env("odd-film", OftenSaved)
+    idrl.register_env("odd-pong", Pong)

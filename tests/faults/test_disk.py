@@ -18,7 +18,7 @@ def check_stopped(child, victim) -> None:
     check_valid(victim)
 
 
-@pytest.mark.parametrize("loop", ["compiled-2", "hosted-1"])
+@pytest.mark.parametrize("loop", ["compiled-2", "hosted-1", "frames-1"])
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
 def test_no_room_for_a_larger_file(loop, share, nursery, reference, tmp_path, tally):
     """RLIMIT_FSIZE: the file that grows the largest hits the limit first, whichever it is."""
