@@ -1,9 +1,9 @@
-"""The peer of `benchmarks.minatar_update`: one C51-IDS update in plain PyTorch. Needs torch alone.
+"""The peer of `benchmarks.against_torch`: one C51-IDS update in plain PyTorch. Needs torch alone.
 
-    python benchmarks/torch_update.py [updates]     # prints milliseconds per update
+    python benchmarks/torch_update.py minatar|atari [updates]     # prints milliseconds per update
 
-Same work as ours: a 16-filter convolution, K heads 1024→128→A on one wide matrix, a C51 head that
-leaves the trunk alone, double-Q targets per head, Huber, 1/K into the trunk, one Adam.
+Same work as ours: a trunk of convolutions, K heads on one wide matrix, a C51 head that leaves the
+trunk alone, double-Q targets per head, Huber, 1/K into the trunk, one Adam.
 """
 
 import statistics
@@ -14,7 +14,13 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-K, ACTIONS, ATOMS, BATCH, CHANNELS, WIDTH = 10, 3, 51, 32, 4, 128
+K, ATOMS, BATCH, CHANNELS = 10, 51, 32, 4
+# side of the board or screen, convolutions (filters, size, stride), features, width, actions
+SIZES = {
+    "minatar": (10, ((16, 3, 1),), 1024, 128, 3),
+    "atari": (84, ((32, 8, 4), (64, 4, 2), (64, 3, 1)), 3136, 512, 6),
+}
+SIDE, CONVOLUTIONS, FEATURES, WIDTH, ACTIONS = SIZES[sys.argv[1]]
 V_MIN, V_MAX, GAMMA = -10.0, 10.0, 0.99
 
 
@@ -32,15 +38,19 @@ class ScaleGradient(torch.autograd.Function):
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
-        self.conv = nn.Conv2d(CHANNELS, 16, 3)
-        self.wide = nn.Linear(1024, K * WIDTH)
+        channels, layers = CHANNELS, []
+        for filters, size, stride in CONVOLUTIONS:
+            layers += [nn.Conv2d(channels, filters, size, stride), nn.ReLU()]
+            channels = filters
+        self.trunk = nn.Sequential(*layers)
+        self.wide = nn.Linear(FEATURES, K * WIDTH)
         self.out = nn.Parameter(torch.randn(K, WIDTH, ACTIONS) / WIDTH**0.5)
         self.bias = nn.Parameter(torch.zeros(K, 1, ACTIONS))
-        self.z1 = nn.Linear(1024, WIDTH)
+        self.z1 = nn.Linear(FEATURES, WIDTH)
         self.z2 = nn.Linear(WIDTH, ACTIONS * ATOMS)
 
     def forward(self, x):
-        features = F.relu(self.conv(x)).flatten(1)
+        features = self.trunk(x).flatten(1)
         hidden = F.relu(self.wide(ScaleGradient.apply(features, 1 / K)))
         heads = hidden.view(-1, K, WIDTH).transpose(0, 1)
         q = torch.bmm(heads, self.out) + self.bias  # [K, B, A]
@@ -76,21 +86,21 @@ def update(net, target, optimiser, atoms, s, a, r, d, s2):
 
 
 def main() -> None:
-    updates = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    updates = int(sys.argv[2]) if len(sys.argv) > 2 else 100
     torch.manual_seed(0)
     net, target = Net(), Net()
     target.load_state_dict(net.state_dict())
     optimiser = torch.optim.Adam(net.parameters(), 1e-4)
     atoms = torch.linspace(V_MIN, V_MAX, ATOMS)
-    frames = (torch.rand(5000, CHANNELS, 10, 10) < 0.1).to(torch.uint8)
+    frames = (torch.rand(600, CHANNELS, SIDE, SIDE) < 0.1).to(torch.uint8)
 
     def one():
-        i = torch.randint(0, 4999, (BATCH,))
+        i = torch.randint(0, 599, (BATCH,))
         a = torch.randint(0, ACTIONS, (BATCH,))
         r, d = torch.rand(BATCH), torch.full((BATCH,), GAMMA)
         update(net, target, optimiser, atoms, frames[i].float(), a, r, d, frames[i + 1].float())
 
-    for _ in range(20):
+    for _ in range(5):
         one()
     times = []
     for _ in range(5):

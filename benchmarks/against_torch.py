@@ -1,6 +1,6 @@
-"""One C51-IDS update at MinAtar size, ours against the same update in plain PyTorch.
+"""One C51-IDS update, ours against the same update in plain PyTorch.
 
-    python -m benchmarks.minatar_update --torch PYTHON_WITH_TORCH [--out FILE.csv]
+    python -m benchmarks.against_torch --torch PYTHON_WITH_TORCH [--size atari] [--out FILE.csv]
 
 Both use all cores and alternate; ours includes drawing the batch from the replay.
 """
@@ -17,23 +17,43 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from benchmarks import atari
 from idrl.config import resolve
 from idrl.envs import make_env
 from idrl.session import make_program
+from idrl.training import fleet
 
-UPDATES = 200
+UPDATES = {"minatar": 200, "atari": 8}
 
 
-def ours() -> float:
+def ours_atari() -> float:
+    program = atari.program_of("c51-ids", "pong", 4 * UPDATES["atari"], "full", 5_000)
+    state = atari.blank_state(program)
+    update = program._update(UPDATES["atari"])
+    sums = program._zeros(state, fleet.blank(program.env, program.envs))[1]
+    times = []
+    for _ in range(4):
+        start = time.perf_counter()
+        state, sums = update(state, sums, np.int32(program.replay_rows), np.int32(0))
+        jax.block_until_ready(state)
+        times.append((time.perf_counter() - start) / UPDATES["atari"])
+    return 1e3 * statistics.median(times[1:])
+
+
+def ours(size: str) -> float:
     """Milliseconds per update of one seed."""
+    if size == "atari":
+        return ours_atari()
+    updates = UPDATES[size]
     change = {"learning": {"learning_starts_steps": 1_000, "replay_capacity": 5_000}}
     config = resolve("c51-ids", "minatar/breakout", changes=[change])
     program = make_program(config, make_env(config.env))
     state, _ = program.start(program.seed_keys(0))
     learn = jax.vmap(program._learn, (0, None, None))
     loop = jax.jit(
-        lambda s: jax.lax.scan(lambda s, u: learn(s, 1_000, u), s, jnp.arange(UPDATES))[0],
+        lambda s: jax.lax.scan(lambda s, u: learn(s, 1_000, u), s, jnp.arange(updates))[0],
         donate_argnums=0,
     )
     state = jax.block_until_ready(loop(state))
@@ -41,26 +61,27 @@ def ours() -> float:
     for _ in range(5):
         start = time.perf_counter()
         state = jax.block_until_ready(loop(state))
-        times.append((time.perf_counter() - start) / UPDATES)
+        times.append((time.perf_counter() - start) / updates)
     return 1e3 * statistics.median(times)
 
 
-def theirs(python: str) -> float:
+def theirs(python: str, size: str) -> float:
     script = Path(__file__).with_name("torch_update.py")
-    done = subprocess.run(
-        [python, script, str(UPDATES)], capture_output=True, text=True, check=True
-    )
+    command = [python, script, size, str(UPDATES[size])]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     return float(done.stdout)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--torch", required=True, help="a Python that has torch")
+    parser.add_argument("--size", default="minatar", choices=list(UPDATES))
     parser.add_argument("--out")
     options = parser.parse_args()
-    pairs = [(ours(), theirs(options.torch)) for _ in range(3)]
+    pairs = [(ours(options.size), theirs(options.torch, options.size)) for _ in range(3)]
     a, b = (statistics.median(each) for each in zip(*pairs, strict=True))
     row = {
+        "size": options.size,
         "idrl_ms": round(a, 2), "torch_ms": round(b, 2), "idrl_over_torch": round(a / b, 2),
         "cores": os.cpu_count(), "batch": 32, "k": 10,
     }  # fmt: skip
