@@ -17,7 +17,6 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from benchmarks import atari
 from idrl.config import resolve
@@ -31,12 +30,11 @@ UPDATES = {"minatar": 200, "atari": 8}
 def ours_atari() -> float:
     program = atari.program_of("c51-ids", "pong", 4 * UPDATES["atari"], "full", 5_000)
     state = atari.blank_state(program)
-    update = program._update(UPDATES["atari"])
     sums = program._zeros(state, fleet.blank(program.env, program.envs))[1]
     times = []
     for _ in range(4):
         start = time.perf_counter()
-        state, sums = update(state, sums, np.int32(program.replay_rows), np.int32(0))
+        state, sums = program._improve(state, sums, UPDATES["atari"], program.replay_rows, 0)
         jax.block_until_ready(state)
         times.append((time.perf_counter() - start) / UPDATES["atari"])
     return 1e3 * statistics.median(times[1:])

@@ -17,6 +17,7 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +27,6 @@ from idrl.config import resolve
 from idrl.envs import make_env
 from idrl.runs.segments import Segments
 from idrl.session import make_program
-from idrl.training.hosted import Shown
 
 FRAMES_PER_UPDATE = 16
 COLUMNS = ("what", "agent", "game", "envs", "precision", "value", "unit", "spread", "more")
@@ -71,14 +71,14 @@ def repeated(call, seconds: float, least: int = 3) -> list[float]:
 def updates(args, agent: str, envs: int, precision: str):
     program = program_of(agent, args.game, envs, precision, args.capacity)
     count = max(1, envs // 4)
-    state, update = blank_state(program), program._update(count)
+    state = blank_state(program)
     shown = jax.tree.map(jnp.asarray, (program._zeros(state, _nobody(program, envs))[1]))
     box = [state, shown]
     begin = time.perf_counter()
 
     def call():
         for _ in range(max(1, 64 // count)):
-            box[0], box[1] = update(*box, np.int32(program.replay_rows), np.int32(0))
+            box[0], box[1] = program._improve(*box, count, program.replay_rows, 0)
         jax.block_until_ready(box[0].agent.params)
 
     call()
@@ -93,12 +93,11 @@ def acting(args, agent: str, envs: int, precision: str):
     """From frames on the host to actions on the host."""
     program = program_of(agent, args.game, envs, precision, args.capacity)
     state = blank_state(program)
-    fleet = _nobody(program, envs)
-    box = [state, program._zeros(state, fleet)[0]]
+    voyage = SimpleNamespace(fleet=_nobody(program, envs), t=70)
+    box = [state, program._zeros(state, voyage.fleet)[0]]
 
     def call():
-        shown: Shown = program._show(fleet)
-        box[0], box[1], action = program._act(box[0], shown, box[1], np.int32(70))
+        box[0], box[1], action = program._step(program._act, box[0], voyage, box[1])
         np.asarray(action)
 
     each = [t * 1e3 for t in repeated(call, min(args.seconds, 2))]

@@ -21,6 +21,7 @@ from idrl.envs import make_env
 from idrl.envs.gymnasium_env import GymnasiumEnv, observe_as_array
 from idrl.runs import checkpoint
 from idrl.session import make_program
+from idrl.training import hosted
 from idrl.training.loop import train
 
 SMALL = {
@@ -222,7 +223,7 @@ def test_updates_see_the_rows_before_and_actions_the_weights_after(monkeypatch):
 
         monkeypatch.setattr(a, name, call)
 
-    watch("_act", 3)  # the vector step
+    watch("_act", 4)  # the vector step
     update = a._update(1)
     monkeypatch.setattr(a, "_update", lambda count: a._one_update)
     a._one_update = update
@@ -251,8 +252,12 @@ def test_the_replay_is_not_copied():
     numbers = [jax.ShapeDtypeStruct((), np.int32)] * 2
     told, metrics = p._zeros(state, like.worlds.fleet)
     replay = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state.replay))
-    for f, args in ((p._act, (shown, told, numbers[0])), (p._update(1), (metrics, *numbers))):
-        memory = f.lower(state, *args).compile().memory_analysis()
+    moving = state.replay, state.worlds
+    for f, args in (
+        (p._act, (hosted._mind(state), moving, shown, told, numbers[0])),
+        (p._update(1), (hosted._student(state), metrics, *numbers)),
+    ):
+        memory = f.lower(*args).compile().memory_analysis()
         assert memory.alias_size_in_bytes > replay
         assert memory.temp_size_in_bytes < replay / 20
 

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from idrl import replay as ring
-from idrl.agents import Agent
+from idrl.agents import Agent, AgentState
 from idrl.envs.host import HostEnv, Vector
 from idrl.training import fleet as fleets
 from idrl.training.evaluation import Score
@@ -56,11 +56,10 @@ class Shown(NamedTuple):
     """What the environments show the device, `[S, E, ...]` each."""
 
     obs: Any
-    first: Any
+    # `[S, E, 4]`: first, and of the row that waits reward, terminated, valid. One array: handing
+    # one over takes longer than what is in it.
+    facts: Any
     allowed: Any  # or None
-    reward: Any  # of the row that waits, like the next two
-    terminated: Any
-    valid: Any
 
 
 class _Found(Exception):
@@ -94,9 +93,9 @@ class Hosted(Learner):
         )
 
         def acting(rule, options=None):
-            specs = (SEEDS, SEEDS, SEEDS, SAME), (SEEDS, SEEDS, SEEDS)
+            specs = (SEEDS, SEEDS, SEEDS, SEEDS, SAME), (SEEDS, SEEDS, SEEDS)
             act = over(functools.partial(self._act_all, rule), *specs)
-            return jax.jit(act, donate_argnums=used and (0, 2), compiler_options=options)
+            return jax.jit(act, donate_argnums=used and (1, 3), compiler_options=options)
 
         self._try, self._act = acting(None, quick()), acting(agent.spec.explore)
         self._update: Any = functools.cache(self._updating)  # by how many are due
@@ -136,23 +135,39 @@ class Hosted(Learner):
     def _act_one(self, rule, state: TrainState, shown: Shown, t):
         """Write the row of the step before and choose the actions of vector step `t`."""
         waiting: Waiting = state.worlds
+        first, reward, terminated, valid = jnp.moveaxis(shown.facts, -1, 0)
         row = ring.Row(
-            self.stack.newest(waiting.obs), waiting.action, shown.reward, shown.terminated,
-            shown.valid, waiting.heads,
+            self.stack.newest(waiting.obs), waiting.action, reward, terminated, valid,
+            waiting.heads,
         )  # fmt: skip
         # Before step 0 no row waits: an invalid one goes where the ring is written last.
         state = state._replace(replay=self._store(state.replay, row, t - 1))
-        obs = self.stack.push(waiting.obs, shown.obs, shown.first)
+        obs = self.stack.push(waiting.obs, shown.obs, first > 0)
         choice = self._choose(
-            rule, state, obs, shown.first, waiting.memory, t, t * self.envs, shown.allowed
+            rule, state, obs, first > 0, waiting.memory, t, t * self.envs, shown.allowed
         )
         waiting = Waiting(obs, choice.action, choice.heads, choice.memory)
         return state._replace(worlds=waiting), choice.told, choice.action
 
-    def _act_all(self, rule, state: TrainState, shown: Shown, told, t):
+    def _act_all(self, rule, mind: TrainState, moving, shown: Shown, told, t):
+        """`mind` and `moving` are the parts of a state that acting reads and that it changes."""
         act = over_seeds(functools.partial(self._act_one, rule), (0, 0, None))
+        state = mind._replace(replay=moving[0], worlds=moving[1])
         state, more, action = act(state, shown, t)
-        return state, jax.tree.map(jnp.add, told, more), action
+        return (state.replay, state.worlds), jax.tree.map(jnp.add, told, more), action
+
+    def _step(self, act, state: TrainState, voyage: Voyage, told):
+        """Queue the acting of a vector step."""
+        self._record(voyage.t, voyage.fleet.obs)
+        shown, moving = self._show(voyage.fleet), (state.replay, state.worlds)
+        moving, told, action = act(_mind(state), moving, shown, told, np.int32(voyage.t))
+        return state._replace(replay=moving[0], worlds=moving[1]), told, action
+
+    def _improve(self, state: TrainState, sums, count: int, written: int, first: int):
+        """Queue `count` updates."""
+        numbers = np.int32(written), np.int32(first)
+        after, sums = self._update(count)(_student(state), sums, *numbers)
+        return after._replace(worlds=state.worlds, best=state.best, states=state.states), sums
 
     def _update_all(self, count: int, state: TrainState, sums, written, first):
         state, metrics = self._updates(state, written, first, count)
@@ -170,10 +185,9 @@ class Hosted(Learner):
         state = self._begin(keys, examples)
         voyage = Voyage(vector, fleet, fleets.open_journal(seed), 0)
         ends = Ends(self.seeds)
-        for t in range(self.cadence.warmup_vector_steps):
+        for _ in range(self.cadence.warmup_vector_steps):
             between()
-            self._record(t, voyage.fleet.obs)
-            state, _, action = self._try(state, self._show(voyage.fleet), {}, np.int32(t))
+            state, _, action = self._step(self._try, state, voyage, {})
             ends.add(voyage.advance(np.asarray(action).reshape(-1)))
         return self._join(self._choose_states(state), voyage), ends.episodes()
 
@@ -190,13 +204,11 @@ class Hosted(Learner):
             done = i * c.updates
             for step in range(c.vector_steps):
                 t = voyage.t
-                self._record(t, voyage.fleet.obs)
-                state, told, action = self._act(state, self._show(voyage.fleet), told, np.int32(t))
+                state, told, action = self._step(self._act, state, voyage, told)
                 # Of those of the iteration, the ones whose count is reached by now.
                 due = i * c.updates + (step + 1) * c.updates // c.vector_steps - done
                 if due:
-                    update = self._update(due)
-                    state, metrics = update(state, metrics, np.int32(t), np.int32(done))
+                    state, metrics = self._improve(state, metrics, due, t, done)
                     done += due
                 if step == c.vector_steps - 1 and c.copies(i + 1):
                     state = self._copy(state, np.int32(i + 1))
@@ -279,7 +291,8 @@ class Hosted(Learner):
 
     def _show(self, fleet: Fleet) -> Shown:
         over = fleet.ended if self.env.timeout_terminates else fleet.terminated
-        parts = (fleet.obs, fleet.first, fleet.allowed, fleet.reward, over, fleet.valid)
+        facts = np.stack([fleet.first, fleet.reward, over, fleet.valid], -1).astype(np.float32)
+        parts = (fleet.obs, facts, fleet.allowed)
         return Shown(*(by_seed(part, self.seeds) for part in parts))
 
     def _split(self, state: TrainState, t: int) -> tuple[TrainState, Voyage]:
@@ -330,3 +343,22 @@ class Hosted(Learner):
             action = np.where(playing, np.asarray(action).reshape(-1), -1)
             fleet = fleets.advance(vector, fleet, action, np.full(count, fleets.NO_SEED))
         return self._spread(np.stack(seen, 1))
+
+
+# What a step has no use for is not handed over: each array costs the host time, and a state has a
+# hundred of them.
+
+
+def _mind(state: TrainState) -> TrainState:
+    """What acting reads."""
+    nothing: Any = None
+    agent = AgentState(state.agent.params, None, None, state.agent.prior)
+    return state._replace(
+        agent=agent, replay=nothing, worlds=None, best=nothing, failed=nothing, states=None
+    )
+
+
+def _student(state: TrainState) -> TrainState:
+    """What updates read and change."""
+    nothing: Any = None
+    return state._replace(worlds=None, best=nothing, states=None)

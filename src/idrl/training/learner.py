@@ -63,7 +63,7 @@ class Learner(Taped):
         self.training, self.evaluation = training, evaluation
         self.mesh = _mesh(seeds)
         self.stack = stack
-        self.unroll = 1 if jax.default_backend() == "cpu" else 4  # a GPU waits for each turn
+        self.unroll = 1 if jax.default_backend() == "cpu" else 8  # a GPU waits for each turn
         least = self.learning.n_step + stack.depth + 1
         self.replay_rows = max(least, self.learning.replay_capacity // self.envs)
         self.largest = largest_block or _largest_block(agent, seeds)
