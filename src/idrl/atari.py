@@ -71,8 +71,8 @@ def settings(agent: Settings, preset: str | None) -> Settings:
         "learning": {"rewards": "sign" if preset == "release" else "clip"},
         # The paper has one environment; 64 keep a GPU busy. See docs/atari.md on what differs.
         "training": {"envs": 64, "log_every_steps": 50_000, "distributions_every_steps": 250_000},
-        # 31,250 steps in each of four: no episode is longer than 27,000, so each ends in it.
-        "evaluation": {"envs": 4},
+        # The paper has one; 16 side by side count the same episodes (training.window).
+        "evaluation": {"envs": 16},
         "evaluate": _evaluate(agent, preset),
     }
     if preset == "release" and _of_the_authors(agent):

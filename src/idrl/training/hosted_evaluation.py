@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import jax
@@ -12,10 +11,11 @@ import numpy as np
 from idrl.envs.host import HostEnv, Vector
 from idrl.training import fleet as fleets
 from idrl.training.evaluation import Score, score_of
-from idrl.training.fleet import NO_SEED, Ends, Fleet, by_seed
+from idrl.training.fleet import NO_SEED, Fleet, by_seed
 from idrl.training.learner import SAME, SEEDS, Learner, over_seeds, quick
 from idrl.training.program import Between, TrainState, nothing
 from idrl.training.seeding import env_seeds, stream
+from idrl.training.window import Window
 
 
 class Judge:
@@ -54,7 +54,7 @@ class Judge:
         return self.vectors[envs]
 
     def window(self, state: TrainState, number: Any, between: Between) -> Score:
-        """As `evaluation.play`: so many steps; whatever ends inside counts."""
+        """As `evaluation.play`, but with several environments as if one had played: see `Window`."""
         seeds = env_seeds(state.key, "evaluate", number, self.evaluation.envs)
         player = _Player(self, state, state.agent.params, number, self.evaluation.envs)
         return self._play(player, seeds.reshape(-1), self.evaluation.steps, between)
@@ -69,13 +69,26 @@ class Judge:
         envs = self.evaluation.envs
         vector = self._vector(envs)
         fleet = fleets.begin(self.env, vector, seed)
-        ends = Ends(self.seeds)
-        nobody = np.full(seed.size, NO_SEED)
-        for _ in range(math.ceil(steps / envs)):
+        windows = [Window(envs, steps) for _ in range(self.seeds)]
+        nobody, over = np.full(seed.size, NO_SEED), False
+        while not over:
             between()
             fleet = fleets.advance(vector, fleet, player.act(fleet), nobody)
-            ends.add(fleet)
-        return self._score(*ends.episodes())
+            seen = (fleet.ended, fleet.episode_return, fleet.episode_length)
+            each = zip(*(by_seed(x, self.seeds) for x in seen), strict=True)
+            # All of them, also those that know enough: none may stop the others' counting.
+            over = all([w.add(*x) for w, x in zip(windows, each, strict=True)])
+        return self._summed([window.scores() for window in windows])
+
+    def _summed(self, found: list[list[tuple[float, int]]]) -> Score:
+        """Of each seed's episodes."""
+        most = max(map(len, found))
+        shape = (-(-max(most, 1) // 64) * 64, self.seeds, 1)  # few shapes: each is compiled for
+        ended, returns, lengths = np.zeros(shape, bool), np.zeros(shape), np.zeros(shape)
+        for s, episodes in enumerate(found):
+            for i, (score, length) in enumerate(episodes):
+                ended[i, s], returns[i, s], lengths[i, s] = True, score, length
+        return self._score(ended, returns, lengths, {})
 
     def episodes(self, state: TrainState, episodes: int, limit_steps: int) -> Score:
         """As `evaluation.play_episodes`: each counts once, however short. Who plays which is
