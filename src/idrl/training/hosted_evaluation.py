@@ -54,7 +54,7 @@ class Judge:
         return self.vectors[envs]
 
     def window(self, state: TrainState, number: Any, between: Between) -> Score:
-        """As `evaluation.play`, but with several environments as if one had played: see `Window`."""
+        """As `evaluation.play`, but several environments count as if one had played (`Window`)."""
         seeds = env_seeds(state.key, "evaluate", number, self.evaluation.envs)
         player = _Player(self, state, state.agent.params, number, self.evaluation.envs)
         return self._play(player, seeds.reshape(-1), self.evaluation.steps, between)
