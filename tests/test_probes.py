@@ -16,7 +16,7 @@ from idrl.training.loop import train
 from idrl.training.seeding import seed_key, task_of
 
 GAMMA = 0.5
-SEEDS = 24
+FIRST, SEEDS = 86, 8  # the fewest seeds in a row that draw every probe
 
 SETTINGS = {
     "trunk": {"kind": "mlp", "hidden": [32]},
@@ -31,7 +31,7 @@ SETTINGS = {
     "training": {"steps": 1_800, "envs": 1, "log_every_steps": 400},
     "evaluation": {"every_steps": 1_600, "steps": 40, "envs": 2},
     "seeds": SEEDS,
-    "seed": 0,
+    "seed": FIRST,
 }
 
 
@@ -61,7 +61,7 @@ def trained(request):
     config = resolve(name, "cartpole", changes=changes)
     env = probes()
     program = make_program(config, env)
-    *_, last = train(program, None, 0, program.seed_keys(0))
+    *_, last = train(program, None, 0, program.seed_keys(FIRST))
     return program, last
 
 
@@ -71,7 +71,7 @@ def test_learns_known_values(trained):
     names = list(PROBES)
     seen = set()
     for seed in range(SEEDS):
-        task = task_of(program.env, seed_key(seed))
+        task = task_of(program.env, seed_key(FIRST + seed))
         name = next(
             n for n in names if all(np.allclose(a, b) for a, b in zip(PROBES[n], task, strict=True))
         )
@@ -96,7 +96,7 @@ def test_learns_known_values(trained):
 def test_evaluates_the_learned_policy(trained):
     program, last = trained
     for seed in range(SEEDS):
-        task = task_of(program.env, seed_key(seed))
+        task = task_of(program.env, seed_key(FIRST + seed))
         same = [np.allclose(a, b) for a, b in zip(PROBES["action_matters"], task, strict=True)]
         if all(same):
             assert last.score.return_mean[seed] == 1.0
