@@ -6,7 +6,9 @@ Both start from one state whose replay holds frames that differ and rewards that
 draw the same batches and make the same updates. Prints, for every array of weights, how far it
 moved on each and how far apart they end; that distance should be a small share of the movement.
 Floating-point sums differ, so nothing here is equal bit for bit. Then a longer stretch on the GPU
-alone: the mean size of every array of weights, which must not fall towards zero.
+alone: the mean size of every array of weights, which must not fall towards zero. Last the training
+loop itself: every frame in the device's replay against what the emulators showed, in the random
+steps and while updates run beside the transfers.
 """
 
 from __future__ import annotations
@@ -52,6 +54,28 @@ def after(program, state, device, count: int, unroll: int, calls: int = 1):
         return jax.device_get((here.agent.params, metrics))
 
 
+def loop(args) -> None:
+    """Frames that the device kept against copies of those that the host handed over."""
+    program = atari.program_of(args.agent, "pong", args.envs, args.precision, args.envs * 2_000)
+    shown: list[np.ndarray] = []
+    program.tape = lambda t, frames: shown.append(frames.copy())
+    state, _ = program.start(program.seed_keys(0))
+    i = 0
+    while len(shown) < 600:
+        state, (_, metrics) = program.block(state, np.int32(i))
+        i = program.cadence.end(i)
+    kept = np.asarray(state.replay.obs[0, : len(shown) - 1])
+    same = np.array([np.array_equal(a, b) for a, b in zip(kept, shown, strict=False)])
+    random = program.cadence.warmup_vector_steps
+    sizes = {name: np.abs(x).mean() for name, x in named(jax.device_get(state.agent.params))}
+    print(f"loop: {same[:random].sum()} of {random} rows of random steps are what was shown, "
+          f"{same[random:].sum()} of {len(same) - random} of the others; "
+          f"losses {[round(float(metrics[n][0]), 4) for n in ('loss_q', 'loss_z')]}; mean |weight| "
+          + ", ".join(f"{n.rsplit('/', 2)[-2]} {x:.5f}" for n, x in sizes.items()
+                      if n.endswith("kernel")))  # fmt: skip
+    program.close()
+
+
 def named(tree):
     leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
     return [(jax.tree_util.keystr(path, simple=True, separator="/"), x) for path, x in leaves]
@@ -64,7 +88,9 @@ def main() -> None:
     parser.add_argument("--precision", default="full")
     parser.add_argument("--unroll", type=int, nargs="+", default=[1, 8])
     parser.add_argument("--calls", type=int, default=200, help="of the longer stretch")
+    parser.add_argument("--envs", type=int, default=64, help="of the training loop")
     args = parser.parse_args()
+    loop(args)
     gpu, cpu = jax.devices()[0], jax.devices("cpu")[0]
     program = atari.program_of(args.agent, "pong", 16, args.precision, 16 * 200)
     state = filled(program, np.random.default_rng(0))
