@@ -95,6 +95,14 @@ class Cadence:
         before, after = self.steps_at(iteration - 1), self.steps_at(iteration)
         return due(before, after, self.target_every_steps)
 
+    def evaluation(self, iteration: int) -> int:
+        """The number of the evaluation after `iteration` iterations. Where blocks are flexible it
+        is the count that is reached or a little passed, so no two have the same."""
+        steps, every = self.steps_at(iteration), self.eval_every_steps
+        if self.flexible and due(self.steps_at(iteration - 1), steps, every):
+            return steps // every
+        return math.ceil(steps / every)  # the end of a run may be between two counts
+
     def steps_at(self, iteration: int) -> int:
         """Agent steps of each seed after so many iterations."""
         return self.warmup_steps + iteration * self.steps
