@@ -26,6 +26,11 @@ class _Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args=None, namespace=None):
         known, rest = super().parse_known_args(args, namespace)
+        # What may be left out argparse takes to be, once an option came before it.
+        for action in self._get_positional_actions():
+            missing = action.nargs == "?" and getattr(known, action.dest) is None
+            if missing and not action.choices and rest and not rest[0].startswith("-"):
+                setattr(known, action.dest, rest.pop(0))
         wrong = [word for word in rest if word.startswith("-")] or rest
         if wrong and self._subparsers is None:
             word = wrong[0].split("=")[0]
