@@ -12,12 +12,11 @@ import math
 from numbers import Real
 from typing import Any
 
+from idrl.envs.atari import SKIP as FRAMES_PER_STEP
 from idrl.envs.registry import family_of, options_of
 from idrl.errors import IdrlError, unknown
 
 Settings = dict[str, Any]
-
-FRAMES_PER_STEP = 4  # an action is repeated for so many frames
 
 # What a preset writes into the environment's name.
 PRESETS: dict[str, dict[str, str]] = {

@@ -117,7 +117,8 @@ def cadence(
     block: int | None = None, flexible: bool = False,
 ) -> Cadence:  # fmt: skip
     """`largest_block`: how many iterations are about a second's work. A `block` that is given is
-    kept: a run that is made longer goes on in the steps it began with."""
+    kept: a run that is made longer goes on in the steps it began with. Flexible ones need no such
+    thing: they begin and end at the same evaluations."""
     envs, every = training.envs, learning.update_every_steps
     steps = math.lcm(envs, every)
     # At least a row and its successor, with hosted loops a row behind.
