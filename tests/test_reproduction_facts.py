@@ -3,7 +3,8 @@
 Rows that are a setting are looked up here; those that are behaviour are tested here where nothing
 else does (elsewhere: losses and double targets in test_losses.py, gradients that enter the trunk in
 test_networks.py, ties in test_ids.py, heads of an episode in test_rules.py; starts, lives, frames
-and caps of the game in test_atari_env.py).
+and caps of the game in test_atari_env.py and test_atari_release.py, what the replay has of lives
+and caps in test_lives.py, of stacks in test_stacks.py; counts of steps in test_cadence.py).
 """
 
 import jax
