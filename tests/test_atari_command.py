@@ -20,6 +20,7 @@ from idrl.config import resolve
 from idrl.display import LiveDisplay
 from idrl.envs import HostEnv
 from idrl.schema import flat
+from idrl.training.evaluation import Score
 
 
 class Stacked(HostEnv):
@@ -98,6 +99,18 @@ def test_a_score_is_over_frames_or_episodes(tmp_path):
         idrl.evaluate(run, frames=500_000)
     with pytest.raises(idrl.IdrlError, match="begun without --deterministic"):
         idrl.train(resume=run, deterministic=True)
+
+
+def test_a_score_over_frames_in_which_nothing_ends_is_none(monkeypatch, capsys):
+    run = SimpleNamespace(config=resolve("dqn", "atari/pong"), seeds=range(2))
+    nan = float("nan")
+    score = Score(*(np.array(x) for x in ([3.0, nan], [1.0, nan], [4, 0], [7.0, nan])), {})
+    monkeypatch.setattr(api, "open_run", lambda path: run)
+    monkeypatch.setattr(api, "evaluate", lambda run, episodes, frames: score)
+    assert main(["evaluate", "x", "--frames", "100"]) == 0
+    told = capsys.readouterr().out
+    assert "no episode ended" in told
+    assert "nan" not in told
 
 
 def test_a_preset_needs_a_name():

@@ -195,14 +195,13 @@ def _evaluate(options, console) -> int:
     for i, seed in enumerate(run.seeds):
         n = int(score.episodes[i])
         half = 1.96 * score.return_std[i] / max(n - 1, 1) ** 0.5
-        table.add_row(
-            str(seed),
-            f"{score.return_mean[i]:.4g} ± {half:.2g}",
-            str(n),
-            f"{score.length_mean[i]:.4g}",
-        )
+        shown = f"{score.return_mean[i]:.4g} ± {half:.2g}", f"{score.length_mean[i]:.4g}"
+        mean, length = shown if n else ("–", "–")
+        table.add_row(str(seed), mean, str(n), length)
     table.add_section()
     table.add_row("seeds", plus_minus(score.return_mean), "", "")
+    if not score.episodes.all():
+        table.caption, table.caption_justify = "Where no episode ended there is no score.", "left"
     console.print(table)
     return 0
 
