@@ -15,11 +15,12 @@ from run_folders import made_up_run
 import idrl
 from idrl import api, devices, sizing
 from idrl.agents import Agent
-from idrl.cli import main
+from idrl.cli import main, parser
 from idrl.config import resolve
 from idrl.display import LiveDisplay
 from idrl.envs import HostEnv
 from idrl.schema import flat
+from idrl.training.evaluation import Score
 
 
 class Stacked(HostEnv):
@@ -43,6 +44,10 @@ def sized(agent="c51-ids", preset="paper", **training):
         (["train", "dqn", "deep_sea/4", "--frames", "1M"], "use --steps"),
         (["train", "dqn", "atari/pong", "--frames", "1M", "--steps", "5"], "leave one out"),
         (["train", "dqn", "atari/pong", "--frames", "0"], "not a positive number"),
+        (["train", "dqn", "atari/pong?"], "options are written ?option=value"),
+        (["train", "dqn", "atari/pong?sticky=0&sticky=1"], "says an option twice"),
+        (["train", "dqn", "atari/pong?life_loss=0&life_loss=0", "--preset", "sticky"], "twice"),
+        (["train", "dqn", "--steps", "5", "atari/pong", "x"], "what to do with 'x'"),
         (["train", "dqn", "deep_sea/4", "--envs", "0"], "not a positive number"),
         (["train", "--resume", "x", "--preset", "paper"], "keeps its settings"),
     ],
@@ -56,6 +61,16 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(
     assert says in error
     assert error.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_options_may_stand_between_agent_and_environment():
+    for words in (
+        ["c51-ids", "--preset", "sticky", "atari/pong"],
+        ["--preset", "sticky", "c51-ids", "atari/pong"],
+        ["c51-ids", "atari/pong", "--preset", "sticky"],
+    ):
+        told = parser().parse_args(["train", *words])
+        assert (told.agent, told.env, told.preset) == ("c51-ids", "atari/pong", "sticky")
 
 
 def test_flags_reach_the_config(monkeypatch):
@@ -86,6 +101,18 @@ def test_a_score_is_over_frames_or_episodes(tmp_path):
         idrl.train(resume=run, deterministic=True)
 
 
+def test_a_score_over_frames_in_which_nothing_ends_is_none(monkeypatch, capsys):
+    run = SimpleNamespace(config=resolve("dqn", "atari/pong"), seeds=range(2))
+    nan = float("nan")
+    score = Score(*(np.array(x) for x in ([3.0, nan], [1.0, nan], [4, 0], [7.0, nan])), {})
+    monkeypatch.setattr(api, "open_run", lambda path: run)
+    monkeypatch.setattr(api, "evaluate", lambda run, episodes, frames: score)
+    assert main(["evaluate", "x", "--frames", "100"]) == 0
+    told = capsys.readouterr().out
+    assert "no episode ended" in told
+    assert "nan" not in told
+
+
 def test_a_preset_needs_a_name():
     with pytest.raises(idrl.IdrlError, match="give env as a name"):
         idrl.train("dqn", Stacked(), preset="sticky")
@@ -109,6 +136,7 @@ def test_too_little_memory_says_what_would_fit(monkeypatch):
     )
     assert 300_000 < capacity < 570_000
     sizing.check_memory(agent, smaller, Stacked())
+    sizing.check_memory(agent, config, Stacked(), playing=True)  # scores need no frames
 
 
 def test_without_a_gpu_one_line_says_how_long(monkeypatch):

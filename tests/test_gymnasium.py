@@ -21,8 +21,8 @@ from idrl.envs import make_env
 from idrl.envs.gymnasium_env import GymnasiumEnv, observe_as_array
 from idrl.runs import checkpoint
 from idrl.session import make_program
-from idrl.training import hosted
 from idrl.training.loop import train
+from idrl.training.program import mind, student
 
 SMALL = {
     "trunk": {"hidden": [8]},
@@ -254,8 +254,8 @@ def test_the_replay_is_not_copied():
     replay = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state.replay))
     moving = state.replay, state.worlds
     for f, args in (
-        (p._act, (hosted._mind(state), moving, shown, told, numbers[0])),
-        (p._update(1), (hosted._student(state), metrics, *numbers)),
+        (p._act, (mind(state), moving, shown, told, numbers[0])),
+        (p._update(1), (student(state), metrics, *numbers)),
     ):
         memory = f.lower(*args).compile().memory_analysis()
         assert memory.alias_size_in_bytes > replay

@@ -3,7 +3,8 @@
 Rows that are a setting are looked up here; those that are behaviour are tested here where nothing
 else does (elsewhere: losses and double targets in test_losses.py, gradients that enter the trunk in
 test_networks.py, ties in test_ids.py, heads of an episode in test_rules.py; starts, lives, frames
-and caps of the game in test_atari_env.py).
+and caps of the game in test_atari_env.py and test_atari_release.py, what the replay has of lives
+and caps in test_lives.py, of stacks in test_stacks.py; counts of steps in test_cadence.py).
 """
 
 import jax
@@ -142,6 +143,9 @@ def test_rows_of_the_game_are_in_its_name(asked, preset, played):
         ({"named": "release", "file": {"env": "atari/pong"}}, "leave the preset away"),
         ({"env": "cartpole", "frames": 100}, "use --steps"),
         ({"frames": 0}, "it must be positive"),
+        ({"frames": "1M"}, "it must be a whole number"),
+        ({"frames": 2.5}, "it must be a whole number"),
+        ({"frames": float("nan")}, "it must be a whole number"),
     ],
 )
 def test_what_cannot_be_meant_is_one_sentence(more, says):
@@ -152,6 +156,7 @@ def test_what_cannot_be_meant_is_one_sentence(more, says):
 def test_frames_are_four_to_a_step_rounded_up():
     assert settings(frames=200_000_000)["training.steps"] == 50_000_000
     assert settings(frames=10_000_001)["training.steps"] == 2_500_001
+    assert settings(frames=1e6)["training.steps"] == 250_000
 
 
 @pytest.mark.parametrize("preset", PRESETS)

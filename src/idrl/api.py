@@ -286,7 +286,7 @@ def evaluate(
         raise IdrlError("this run was trained on an environment object; pass it as env=….")
     prepare()
     world = make_env(run.config.env if env is None else env)
-    check_memory(Agent(run.config.spec, *folder.read_shapes()), run.config, world)
+    check_memory(Agent(run.config.spec, *folder.read_shapes()), run.config, world, playing=True)
     program = make_program(run.config, world)
     state, _, _ = restore_state(program, folder)
     try:

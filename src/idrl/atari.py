@@ -8,14 +8,15 @@ played; the rest are ordinary settings. `docs/atari.md` has all of it in one tab
 
 from __future__ import annotations
 
+import math
+from numbers import Real
 from typing import Any
 
-from idrl.envs import family_of
+from idrl.envs.atari import SKIP as FRAMES_PER_STEP
+from idrl.envs.registry import family_of, options_of
 from idrl.errors import IdrlError, unknown
 
 Settings = dict[str, Any]
-
-FRAMES_PER_STEP = 4  # an action is repeated for so many frames
 
 # What a preset writes into the environment's name.
 PRESETS: dict[str, dict[str, str]] = {
@@ -38,9 +39,7 @@ def protocol(env: str, preset: str | None) -> str:
         raise IdrlError(f"presets with names are for atari/…; {env!r} has settings of its own.")
     if preset not in PRESETS:
         raise unknown("preset", preset, PRESETS)
-    game, _, query = env.partition("?")
-    asked = dict(_pair(env, part) for part in query.split("&") if part)
-    written = PRESETS[preset]
+    asked, written = options_of(env), PRESETS[preset]
     for option, value in asked.items():
         if option in written and float(written[option]) != _number(value):
             raise IdrlError(
@@ -48,14 +47,8 @@ def protocol(env: str, preset: str | None) -> str:
                 f"or the option away."
             )
     options = [f"{option}={value}" for option, value in {**written, **asked, **written}.items()]
+    game = env.partition("?")[0]
     return "?".join([game, "&".join(options)] if options else [game])
-
-
-def _pair(env: str, part: str) -> tuple[str, str]:
-    option, _, value = part.partition("=")
-    if not option or not value:
-        raise IdrlError(f"{env!r}: options are written ?option=value&option=value.")
-    return option, value
 
 
 def _number(text: str) -> float | None:
@@ -123,6 +116,8 @@ def steps_of(frames: int, env: str) -> int:
             f"frames are for atari/…; {env!r} is counted in steps: use --steps, or for a score "
             "--episodes."
         )
+    if not isinstance(frames, Real) or not math.isfinite(frames) or frames != int(frames):
+        raise IdrlError(f"frames is {frames!r}; it must be a whole number.")
     if frames <= 0:
         raise IdrlError(f"frames is {frames}; it must be positive.")
-    return -(-frames // FRAMES_PER_STEP)
+    return -(-int(frames) // FRAMES_PER_STEP)

@@ -26,6 +26,11 @@ class _Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args=None, namespace=None):
         known, rest = super().parse_known_args(args, namespace)
+        # What may be left out argparse takes to be, once an option came before it.
+        for action in self._get_positional_actions():
+            missing = action.nargs == "?" and getattr(known, action.dest) is None
+            if missing and not action.choices and rest and not rest[0].startswith("-"):
+                setattr(known, action.dest, rest.pop(0))
         wrong = [word for word in rest if word.startswith("-")] or rest
         if wrong and self._subparsers is None:
             word = wrong[0].split("=")[0]
@@ -190,14 +195,13 @@ def _evaluate(options, console) -> int:
     for i, seed in enumerate(run.seeds):
         n = int(score.episodes[i])
         half = 1.96 * score.return_std[i] / max(n - 1, 1) ** 0.5
-        table.add_row(
-            str(seed),
-            f"{score.return_mean[i]:.4g} ± {half:.2g}",
-            str(n),
-            f"{score.length_mean[i]:.4g}",
-        )
+        shown = f"{score.return_mean[i]:.4g} ± {half:.2g}", f"{score.length_mean[i]:.4g}"
+        mean, length = shown if n else ("–", "–")
+        table.add_row(str(seed), mean, str(n), length)
     table.add_section()
     table.add_row("seeds", plus_minus(score.return_mean), "", "")
+    if not score.episodes.all():
+        table.caption, table.caption_justify = "Where no episode ended there is no score.", "left"
     console.print(table)
     return 0
 

@@ -19,9 +19,11 @@ from idrl.errors import IdrlError
 from idrl.networks.heads import Implicit
 
 
-def check_memory(agent: Agent, config: RunConfig, env: Env | HostEnv) -> None:
-    """Refuse what is sure not to fit, with what would."""
-    parts = needs(agent, config, env)
+def check_memory(
+    agent: Agent, config: RunConfig, env: Env | HostEnv, playing: bool = False
+) -> None:
+    """Refuse what is sure not to fit, with what would; `playing`: see `needs`."""
+    parts = needs(agent, config, env, playing)
     name, size = max(parts.items(), key=lambda part: part[1])
     need, have = sum(parts.values()) * config.seeds, memory()
     if need <= have:
@@ -43,16 +45,19 @@ def check_memory(agent: Agent, config: RunConfig, env: Env | HostEnv) -> None:
 _REPLAY = "learning.replay_capacity"
 
 
-def needs(agent: Agent, config: RunConfig, env: Env | HostEnv) -> dict[str, int]:
+def needs(
+    agent: Agent, config: RunConfig, env: Env | HostEnv, playing: bool = False
+) -> dict[str, int]:
     """Bytes of one seed by what they are for. The estimate is low: numbers of environments on the
-    device may take more than a byte, and what a computation needs on the way is left out."""
+    device may take more than a byte, and what a computation needs on the way is left out. Who is
+    only `playing` has no use for the frames of a replay, where these are saved for themselves."""
     seen, stack = math.prod(agent.obs_shape), 1
     if isinstance(env, HostEnv):
         seen, stack = seen * np.dtype(env.obs_dtype).itemsize, env.stack
+    stored = 0 if playing and stack > 1 else seen // stack  # of a stack the newest frame alone
     learning, evaluation = config.learning, config.evaluation
     return {
-        # of a stack of frames the newest alone is stored
-        _REPLAY: learning.replay_capacity * (seen // stack + 16),
+        _REPLAY: learning.replay_capacity * (stored + 16),
         "learning.batch_size": learning.batch_size * 2 * seen,
         "training.envs": config.training.envs * seen,
         "evaluation.envs": evaluation.envs * seen,

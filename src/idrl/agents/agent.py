@@ -22,9 +22,7 @@ class AgentState(NamedTuple):
     target: Any  # the parameters that targets are computed with
     opt_state: Any
     prior: Any  # fixed random functions, per head that has them; never trained
-    fast: Any = (
-        None  # `params` as updates compute with them, where they have a precision of their own
-    )
+    fast: Any = None  # `params` as updates compute with them, where that is in less precision
 
 
 class Agent:
@@ -71,8 +69,8 @@ class Agent:
             return params
 
         def cast(path, x):
-            large = path[0].key == "trunk" or x.size >= _LARGE
-            return x.astype(jnp.bfloat16) if large and path[-1].key == "kernel" else x
+            costly = x.ndim == 4 or x.size >= _LARGE
+            return x.astype(jnp.bfloat16) if costly and path[-1].key == "kernel" else x
 
         return jax.tree_util.tree_map_with_path(cast, params)
 
@@ -205,7 +203,8 @@ def _norm(grads) -> jax.Array:
     def square(x):
         if x.size < _LARGE:
             return (x**2).sum()
-        some = x[::_ROWS]
-        return (some**2).sum() * (x.shape[0] / some.shape[0])
+        inputs = max(range(max(1, x.ndim - 1)), key=lambda axis: x.shape[axis])  # not the heads
+        some = jax.lax.slice_in_dim(x, 0, None, _ROWS, inputs)
+        return (some**2).sum() * (x.shape[inputs] / some.shape[inputs])
 
     return sum(square(x) for x in jax.tree.leaves(grads)) ** 0.5

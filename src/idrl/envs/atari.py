@@ -45,7 +45,6 @@ class AtariEnv(HostEnv):
     obs_dtype = np.uint8
     masked = False
     stack = 4
-    frames_per_step = SKIP
     reseed_every = 10  # a seeded reset takes as long as 200 steps
 
     def __init__(

@@ -67,7 +67,6 @@ class HostEnv:
     # last axis of `obs_shape`; the device keeps the others, and so does the replay.
     stack: int = 1
     repeat_first: bool = False  # what comes before an episode's first frame: it again, or zeros
-    frames_per_step: int = 1  # emulator frames of one action
     reseed_every: int = 1  # evaluations between new seeds (see training.fleet)
     timeout_terminates: bool = False  # learn from a time limit as from an end
 

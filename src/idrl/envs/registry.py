@@ -75,8 +75,20 @@ def size_of(name: str, default: int = 10) -> int:
 
 def option_of(name: str, option: str, default: float) -> float:
     """The number that `name` gives an option, or its default."""
-    text = _options(name, name.partition("?")[2]).get(option)
+    text = options_of(name).get(option)
     return default if text is None else _number(name, text, float)
+
+
+def options_of(name: str) -> dict[str, str]:
+    """What `name` says behind its question mark."""
+    _, mark, query = name.partition("?")
+    pairs = [part.partition("=") for part in query.split("&")] if mark else []
+    if any(not key or not value for key, _, value in pairs):
+        raise IdrlError(f"{name!r}: options are written ?option=value&option=value.")
+    options = {key: value for key, _, value in pairs}
+    if len(options) < len(pairs):
+        raise IdrlError(f"{name!r} says an option twice: leave one away.")
+    return options
 
 
 def make_env(env: Any) -> Env | HostEnv:
@@ -120,9 +132,8 @@ def _by_name(name: str) -> Env | HostEnv:
         registered = make_env(_USER[name])
         registered.name = name
         return registered
-    path, _, query = name.partition("?")
+    path, options = name.partition("?")[0], options_of(name)
     family, _, argument = path.partition("/")
-    options = _options(name, query)
     if family == "deep_sea":
         _only(name, options, DeepSea)
         env = DeepSea(
@@ -166,13 +177,6 @@ def _by_name(name: str) -> Env | HostEnv:
         values = [parse_assignment(f"{key}={value}") for key, value in options.items()]
         return from_id(name, {key: value for each in values for key, value in each.items()})
     raise IdrlError(f"unknown environment {name!r}; {nearest(path, families())}")
-
-
-def _options(name: str, query: str) -> dict[str, str]:
-    pairs = [part.partition("=") for part in query.split("&") if part]
-    if any(not key or not value for key, _, value in pairs):
-        raise IdrlError(f"{name!r}: options are written ?option=value&option=value.")
-    return {key: value for key, _, value in pairs}
 
 
 def _only(name: str, options: dict[str, str], cls: type) -> None:

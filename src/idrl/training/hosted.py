@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from idrl import replay as ring
-from idrl.agents import Agent, AgentState
+from idrl.agents import Agent
 from idrl.envs.host import HostEnv, Vector
 from idrl.training import fleet as fleets
 from idrl.training.evaluation import Score
@@ -27,7 +27,7 @@ from idrl.training.health import hold
 from idrl.training.hosted_evaluation import Judge
 from idrl.training.learner import EXAMPLE_STEPS, SAME, SEEDS, Learner, over_seeds, quick
 from idrl.training.locating import first_bad_operation
-from idrl.training.program import Between, Episodes, TrainState, nothing
+from idrl.training.program import Between, Episodes, TrainState, mind, nothing, student
 from idrl.training.seeding import env_seeds, stream
 from idrl.training.spec import Evaluation, Training
 
@@ -160,13 +160,13 @@ class Hosted(Learner):
         """Queue the acting of a vector step."""
         self._record(voyage.t, voyage.fleet.obs)
         shown, moving = self._show(voyage.fleet), (state.replay, state.worlds)
-        moving, told, action = act(_mind(state), moving, shown, told, np.int32(voyage.t))
+        moving, told, action = act(mind(state), moving, shown, told, np.int32(voyage.t))
         return state._replace(replay=moving[0], worlds=moving[1]), told, action
 
     def _improve(self, state: TrainState, sums, count: int, written: int, first: int):
         """Queue `count` updates."""
         numbers = np.int32(written), np.int32(first)
-        after, sums = self._update(count)(_student(state), sums, *numbers)
+        after, sums = self._update(count)(student(state), sums, *numbers)
         return after._replace(worlds=state.worlds, best=state.best, states=state.states), sums
 
     def _update_all(self, count: int, state: TrainState, sums, written, first):
@@ -290,7 +290,9 @@ class Hosted(Learner):
         return self.vector
 
     def _show(self, fleet: Fleet) -> Shown:
-        over = fleet.ended if self.env.timeout_terminates else fleet.terminated
+        over = fleet.terminated
+        if self.env.timeout_terminates:
+            over = over | fleet.ended
         facts = np.stack([fleet.first, fleet.reward, over, fleet.valid], -1).astype(np.float32)
         parts = (fleet.obs, facts, fleet.allowed)
         return Shown(*(by_seed(part, self.seeds) for part in parts))
@@ -343,22 +345,3 @@ class Hosted(Learner):
             action = np.where(playing, np.asarray(action).reshape(-1), -1)
             fleet = fleets.advance(vector, fleet, action, np.full(count, fleets.NO_SEED))
         return self._spread(np.stack(seen, 1))
-
-
-# What a step has no use for is not handed over: each array costs the host time, and a state has a
-# hundred of them.
-
-
-def _mind(state: TrainState) -> TrainState:
-    """What acting reads."""
-    nothing: Any = None
-    agent = AgentState(state.agent.params, None, None, state.agent.prior)
-    return state._replace(
-        agent=agent, replay=nothing, worlds=None, best=nothing, failed=nothing, states=None
-    )
-
-
-def _student(state: TrainState) -> TrainState:
-    """What updates read and change."""
-    nothing: Any = None
-    return state._replace(worlds=None, best=nothing, states=None)

@@ -71,8 +71,8 @@ def train(
         )  # fmt: skip
     total = c.total
 
-    def evaluate(state: TrainState, steps: int):
-        number = np.int32(steps // c.eval_every_steps + (steps % c.eval_every_steps > 0))
+    def evaluate(state: TrainState, iteration: int):
+        number = np.int32(c.evaluation(iteration))
         state, found = program.evaluate(state, number, between=between)
         return state, *jax.device_get(found)
 
@@ -80,7 +80,7 @@ def train(
     if pending:
         steps = c.steps_at(iteration)
         try:
-            state, score, better = evaluate(state, steps)
+            state, score, better = evaluate(state, iteration)
         except Stopped:
             return
         yield Progress(state, iteration, steps, _nobody(), None, False, score, better, failed < 0)
@@ -102,7 +102,7 @@ def train(
         steps_before, steps = c.steps_at(before), c.steps_at(iteration)
         if last or due(steps_before, steps, c.eval_every_steps):
             try:
-                state, score, better = evaluate(state, steps)
+                state, score, better = evaluate(state, iteration)
             except Stopped:
                 pending = True
         every = c.distributions_every_steps

@@ -35,6 +35,25 @@ class TrainState(NamedTuple):
     states: Any = None  # the fixed batch of distributions.py, or None where they are off
 
 
+# What a step on the host has no use for is not handed over: each array costs the host time, and a
+# state has a hundred of them.
+
+
+def mind(state: TrainState) -> TrainState:
+    """What acting reads."""
+    nothing: Any = None
+    agent = AgentState(state.agent.params, None, None, state.agent.prior)
+    return state._replace(
+        agent=agent, replay=nothing, worlds=None, best=nothing, failed=nothing, states=None
+    )
+
+
+def student(state: TrainState) -> TrainState:
+    """What updates read and change."""
+    nothing: Any = None
+    return state._replace(worlds=None, best=nothing, states=None)
+
+
 class Episodes(NamedTuple):
     """Completed episodes of one stretch of vector steps: `[steps, S, E]` each."""
 

@@ -95,6 +95,14 @@ class Cadence:
         before, after = self.steps_at(iteration - 1), self.steps_at(iteration)
         return due(before, after, self.target_every_steps)
 
+    def evaluation(self, iteration: int) -> int:
+        """The number of the evaluation after `iteration` iterations. Where blocks are flexible it
+        is the count that is reached or a little passed, so no two have the same."""
+        steps, every = self.steps_at(iteration), self.eval_every_steps
+        if self.flexible and due(self.steps_at(iteration - 1), steps, every):
+            return steps // every
+        return math.ceil(steps / every)  # the end of a run may be between two counts
+
     def steps_at(self, iteration: int) -> int:
         """Agent steps of each seed after so many iterations."""
         return self.warmup_steps + iteration * self.steps
@@ -109,7 +117,8 @@ def cadence(
     block: int | None = None, flexible: bool = False,
 ) -> Cadence:  # fmt: skip
     """`largest_block`: how many iterations are about a second's work. A `block` that is given is
-    kept: a run that is made longer goes on in the steps it began with."""
+    kept: a run that is made longer goes on in the steps it began with. Flexible ones need no such
+    thing: they begin and end at the same evaluations."""
     envs, every = training.envs, learning.update_every_steps
     steps = math.lcm(envs, every)
     # At least a row and its successor, with hosted loops a row behind.
