@@ -36,7 +36,8 @@ class LiveDisplay:
         self.live = Live(self.bar, console=console, refresh_per_second=4, transient=True)
         self.recent: list[float] = []
         self.score = self.ranges = "–"
-        self.clock, self.last_steps = time.monotonic(), 0
+        self.clock = 0.0
+        self.last_steps: int | None = None
 
     def __enter__(self):
         return self
@@ -55,10 +56,14 @@ class LiveDisplay:
     def update(self, progress, config: RunConfig) -> None:
         # Atari's papers count frames.
         unit, scale = ("frames", FRAMES_PER_STEP) if is_atari(config.env) else ("steps", 1)
-        now = time.monotonic()
-        made = (progress.steps - self.last_steps) * config.seeds
-        rate = made / max(now - self.clock, 1e-9) if self.last_steps else 0.0
-        self.clock, self.last_steps = now, progress.steps
+        now, rate = time.monotonic(), 0.0
+        if self.last_steps is None:  # what comes before is compiling, or an earlier process
+            self.clock, self.last_steps = now, progress.steps
+        elif self.console.is_terminal or progress.score is not None:
+            # A line tells of all the time since the last, evaluations included.
+            made = (progress.steps - self.last_steps) * config.seeds
+            rate = made / max(now - self.clock, 1e-9)
+            self.clock, self.last_steps = now, progress.steps
         self.recent = (self.recent + progress.episodes.returns.tolist())[-100 * config.seeds :]
         if progress.metrics:
             m = {name: float(np.mean(v[progress.alive])) for name, v in progress.metrics.items()}
