@@ -158,7 +158,7 @@ def test_infinite_q_freezes_at_the_end_of_a_block():
     from idrl.training.program import TrainState
     from idrl.training.spec import Cadence
 
-    c = Cadence(1, 1, 1, 10, 4, 20, 5, 50, 50, 0)
+    c = Cadence(1, 1, 1, 10, 4, 4, 20, 100, 50, 50, 0)
     state = TrainState(*[None] * 6, jax.device_put(np.array([-1, -1, 3], np.int32)))
     metrics = {"q_max": np.array([1.0, np.inf, np.nan]), "sigma_max": np.zeros(3)}
     state, failures = examine(state, np.array([-1, -1, 3]), metrics, c, 20)
