@@ -131,8 +131,12 @@ class Compiled(Learner):
         """Fresh seeds and the first of their random steps."""
         return self._random_steps(over_seeds(self._init)(key_data), jnp.arange(self.warmup.length))
 
+    def _acting(self, rule):
+        """Not `over_seeds`: a ring that gives up its axis of seeds to be written to is copied."""
+        return jax.vmap(functools.partial(self._act, rule), (0, None, None))
+
     def _random_steps(self, state: TrainState, times) -> tuple[TrainState, Episodes]:
-        act = over_seeds(functools.partial(self._act, None), (0, None, None))
+        act = self._acting(None)
 
         def one(state, t):
             state, (episodes, _) = act(state, t, t * self.envs)
@@ -172,7 +176,7 @@ class Compiled(Learner):
 
     def _iteration(self, state: TrainState, i) -> tuple[TrainState, Any]:
         c = self.cadence
-        act = over_seeds(functools.partial(self._act, self.agent.spec.explore), (0, None, None))
+        act = self._acting(self.agent.spec.explore)
 
         def vector_step(state, t):
             return act(state, t, t * self.envs)

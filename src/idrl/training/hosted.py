@@ -132,29 +132,32 @@ class Hosted(Learner):
         key = jax.random.split(stream(jax.random.wrap_key_data(key_data), "init"), 3)[2]
         return self._random(jax.random.fold_in(key, t), self.envs, allowed)
 
-    def _act_one(self, rule, state: TrainState, shown: Shown, t):
-        """Write the row of the step before and choose the actions of vector step `t`."""
-        waiting: Waiting = state.worlds
-        first, reward, terminated, valid = jnp.moveaxis(shown.facts, -1, 0)
-        row = ring.Row(
-            self.stack.newest(waiting.obs), waiting.action, reward, terminated, valid,
-            waiting.heads,
-        )  # fmt: skip
-        # Before step 0 no row waits: an invalid one goes where the ring is written last.
-        state = state._replace(replay=self._store(state.replay, row, t - 1))
-        obs = self.stack.push(waiting.obs, shown.obs, first > 0)
+    def _write(self, replay: ring.Replay, waiting: Waiting, shown: Shown, t) -> ring.Replay:
+        """With the row of the step before `t`. Before step 0 no row waits: an invalid one goes
+        where the ring is written last."""
+        _, reward, terminated, valid = jnp.moveaxis(shown.facts, -1, 0)
+        newest = self.stack.newest(waiting.obs)
+        row = ring.Row(newest, waiting.action, reward, terminated, valid, waiting.heads)
+        return self._store(replay, row, t - 1)
+
+    def _decide(self, rule, mind: TrainState, waiting: Waiting, shown: Shown, t):
+        """The actions of vector step `t`."""
+        first = shown.facts[:, 0] > 0
+        obs = self.stack.push(waiting.obs, shown.obs, first)
         choice = self._choose(
-            rule, state, obs, first > 0, waiting.memory, t, t * self.envs, shown.allowed
+            rule, mind, obs, first, waiting.memory, t, t * self.envs, shown.allowed
         )
         waiting = Waiting(obs, choice.action, choice.heads, choice.memory)
-        return state._replace(worlds=waiting), choice.told, choice.action
+        return waiting, choice.told, choice.action
 
     def _act_all(self, rule, mind: TrainState, moving, shown: Shown, told, t):
         """`mind` and `moving` are the parts of a state that acting reads and that it changes."""
-        act = over_seeds(functools.partial(self._act_one, rule), (0, 0, None))
-        state = mind._replace(replay=moving[0], worlds=moving[1])
-        state, more, action = act(state, shown, t)
-        return (state.replay, state.worlds), jax.tree.map(jnp.add, told, more), action
+        replay, waiting = moving
+        # Not `over_seeds`: a ring that gives up its axis of seeds to be written to is copied.
+        replay = jax.vmap(self._write, (0, 0, 0, None))(replay, waiting, shown, t)
+        decide = over_seeds(functools.partial(self._decide, rule), (0, 0, 0, None))
+        waiting, more, action = decide(mind, waiting, shown, t)
+        return (replay, waiting), jax.tree.map(jnp.add, told, more), action
 
     def _step(self, act, state: TrainState, voyage: Voyage, told):
         """Queue the acting of a vector step."""
@@ -320,10 +323,9 @@ class Hosted(Learner):
     def _zeros(self, state: TrainState, fleet: Fleet) -> Any:
         """Sums of nothing: of what the acting rule saw, and of the metrics of updates."""
         if self.sums is None:
-            act = over_seeds(
-                functools.partial(self._act_one, self.agent.spec.explore), (0, 0, None)
-            )
-            _, told, _ = jax.eval_shape(act, state, self._show(fleet), 0)
+            explore = functools.partial(self._decide, self.agent.spec.explore)
+            decide = over_seeds(explore, (0, 0, 0, None))
+            _, told, _ = jax.eval_shape(decide, mind(state), state.worlds, self._show(fleet), 0)
             _, metrics = jax.eval_shape(functools.partial(self._updates, count=1), state, 2, 0)
             self.sums = (list(told), list(metrics))
         zeros = np.zeros(self.seeds, np.float32)
