@@ -1,14 +1,15 @@
-"""Whether a GPU computes the same updates as the CPU, from the same state, at Atari size.
+"""Whether a GPU computes what the CPU computes, at Atari size.
 
-    python -m benchmarks.gpu_agrees [--updates 16] [--agent c51-ids] [--precision full]
+    python -m benchmarks.gpu_agrees [--what donation updates loop] [--agent c51-ids]
 
-Both start from one state whose replay holds frames that differ and rewards that depend on them,
-draw the same batches and make the same updates. Prints, for every array of weights, how far it
-moved on each and how far apart they end; that distance should be a small share of the movement.
-Floating-point sums differ, so nothing here is equal bit for bit. Then a longer stretch on the GPU
-alone: the mean size of every array of weights, which must not fall towards zero. Last the training
-loop itself: every frame in the device's replay against what the emulators showed, in the random
-steps and while updates run beside the transfers.
+donation  Two runs of each kind of program, on the GPU, in the deterministic mode: one takes over
+          its states' memory, the other copies them. All weights and moments must be equal bit for
+          bit after blocks, copies of the target, and an evaluation.
+updates   The CPU and the GPU make the same updates from one state. How far every array of weights
+          moved on each, and how far apart they end: a small share of the movement, since
+          floating-point sums differ. Then a longer stretch on the GPU: no array may fall to zero.
+loop      Every frame in the device's replay against what the emulators showed, in the random steps
+          and while updates run beside the transfers.
 """
 
 from __future__ import annotations
@@ -17,13 +18,46 @@ import argparse
 import os
 
 os.environ.setdefault("JAX_PLATFORMS", "cuda,cpu")
+os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_gpu_deterministic_ops=true"
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from benchmarks import atari
-from idrl.training.hosted import _student
+from idrl.config import resolve
+from idrl.envs import make_env
+from idrl.session import make_program
+from idrl.training.program import student
+
+
+def donation(args) -> None:
+    small = {
+        "learning": {"target_every_steps": 1024, "learning_starts_steps": 1024,
+                     "replay_capacity": 16_384},
+        "training": {"envs": 16, "steps": 16_384, "distributions_every_steps": 0,
+                     "log_every_steps": 4096},
+        "evaluation": {"every_steps": 8192, "steps": 512},
+    }  # fmt: skip
+    for name in ("minatar/breakout", "atari/pong"):
+        config = resolve(args.agent, name, changes=[small])
+        ends = []
+        for debug in (False, True):
+            program = make_program(config, make_env(name), debug=debug)
+            state, _ = program.start(program.seed_keys(0))
+            i, copies = 0, 0
+            for _ in range(6):
+                end = program.cadence.end(i)
+                copies += sum(program.cadence.copies(n) for n in range(i + 1, end + 1))
+                state, _ = program.block(state, np.int32(i))
+                i = end
+            state, _ = program.evaluate(state, np.int32(1))
+            state, _ = program.block(state, np.int32(i))
+            ends.append(named(jax.device_get(state.agent)))
+            program.close()
+        apart = [n for (n, a), (_, b) in zip(*ends, strict=True) if not np.array_equal(a, b)]
+        print(f"donation: {name}: after {copies} copies of the target {len(ends[0]) - len(apart)} "
+              f"of {len(ends[0])} arrays are equal", *apart[:8])  # fmt: skip
 
 
 def filled(program, rng):
@@ -43,29 +77,36 @@ def filled(program, rng):
     return state._replace(replay=state.replay._replace(obs=frames, facts=facts))
 
 
-def after(program, state, device, count: int, unroll: int, calls: int = 1):
+def after(program, state, device, count: int, calls: int = 1):
     """Weights and metrics after `calls` times `count` updates on `device`."""
-    program.unroll = unroll
     with jax.default_device(device):
         update = jax.jit(lambda s, first: program._updates(s, program.replay_rows, first, count))
-        here = jax.device_put(_student(state), device)
+        here = jax.device_put(student(state), device)
         for call in range(calls):
             here, metrics = update(here, jnp.int32(call * count))
         return jax.device_get((here.agent.params, metrics))
 
 
-class Floats:
-    """A trunk that is given numbers, not bytes, so that no product has to turn one into the other
-    on its way: whether that is where a GPU goes wrong."""
-
-    def __init__(self, trunk):
-        self.trunk = trunk
-
-    def init(self, key, obs):
-        return self.trunk.init(key, obs)
-
-    def apply(self, params, obs):
-        return self.trunk.apply(params, jax.lax.optimization_barrier(obs.astype(jnp.float32)))
+def updates(args) -> None:
+    gpu, cpu = jax.devices()[0], jax.devices("cpu")[0]
+    program = atari.program_of(args.agent, "pong", 16, args.precision, 16 * 200)
+    state = filled(program, np.random.default_rng(0))
+    start = state.agent.params
+    ends = {}
+    for device in (cpu, gpu):
+        ends[device], metrics = after(program, state, device, args.updates)
+        print("updates:", device.device_kind,
+              {name: np.round(x[:, 0], 5).tolist()[:4] for name, x in metrics.items()})  # fmt: skip
+    for (name, a), (_, b), (_, c) in zip(*map(named, (start, ends[cpu], ends[gpu])), strict=True):
+        moved, apart = np.linalg.norm(b - a), np.linalg.norm(c - b)
+        print(f"  {name:45} moved {moved:9.3g}, on the GPU {np.linalg.norm(c - a):9.3g}, "
+              f"apart {apart / max(moved, 1e-30):8.2%}")  # fmt: skip
+    later, metrics = after(program, state, gpu, args.updates, args.calls)
+    print(f"  after {args.calls * args.updates} updates: loss_q "
+          f"{float(metrics['loss_q'][-1, 0]):.4f}; mean |weight| now over at the start: "
+          + ", ".join(f"{name.rsplit('/', 2)[-2]} {np.abs(x).mean() / np.abs(y).mean():.3f}"
+                      for (name, x), (_, y) in zip(named(later), named(start), strict=True)
+                      if name.endswith("kernel")))  # fmt: skip
 
 
 def loop(args) -> None:
@@ -81,12 +122,9 @@ def loop(args) -> None:
     kept = np.asarray(state.replay.obs[0, : len(shown) - 1])
     same = np.array([np.array_equal(a, b) for a, b in zip(kept, shown, strict=False)])
     random = program.cadence.warmup_vector_steps
-    sizes = {name: np.abs(x).mean() for name, x in named(jax.device_get(state.agent.params))}
     print(f"loop: {same[:random].sum()} of {random} rows of random steps are what was shown, "
           f"{same[random:].sum()} of {len(same) - random} of the others; "
-          f"losses {[round(float(metrics[n][0]), 4) for n in ('loss_q', 'loss_z')]}; mean |weight| "
-          + ", ".join(f"{n.rsplit('/', 2)[-2]} {x:.5f}" for n, x in sizes.items()
-                      if n.endswith("kernel")))  # fmt: skip
+          f"losses {[round(float(metrics[n][0]), 4) for n in ('loss_q', 'loss_z')]}")  # fmt: skip
     program.close()
 
 
@@ -95,39 +133,20 @@ def named(tree):
     return [(jax.tree_util.keystr(path, simple=True, separator="/"), x) for path, x in leaves]
 
 
+CHECKS = {"donation": donation, "updates": updates, "loop": loop}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--updates", type=int, default=16)
+    parser.add_argument("--what", nargs="+", choices=CHECKS, default=list(CHECKS))
     parser.add_argument("--agent", default="c51-ids")
     parser.add_argument("--precision", default="full")
-    parser.add_argument("--unroll", type=int, nargs="+", default=[1, 8])
+    parser.add_argument("--updates", type=int, default=16)
     parser.add_argument("--calls", type=int, default=200, help="of the longer stretch")
     parser.add_argument("--envs", type=int, default=64, help="of the training loop")
     args = parser.parse_args()
-    loop(args)
-    gpu, cpu = jax.devices()[0], jax.devices("cpu")[0]
-    program = atari.program_of(args.agent, "pong", 16, args.precision, 16 * 200)
-    state = filled(program, np.random.default_rng(0))
-    start = state.agent.params
-    reference, metrics = after(program, state, cpu, args.updates, 1)
-    print("cpu", {name: np.round(x[:, 0], 5).tolist()[:4] for name, x in metrics.items()})
-    trunk = program.agent.trunk
-    for unroll, given in [(u, g) for u in args.unroll for g in ("bytes", "numbers")]:
-        program.agent.trunk = trunk if given == "bytes" else Floats(trunk)
-        found, metrics = after(program, state, gpu, args.updates, unroll)
-        print(gpu.device_kind, "unroll", unroll, "given", given,
-              {name: np.round(x[:, 0], 5).tolist()[:4] for name, x in metrics.items()})  # fmt: skip
-        rows = zip(named(start), named(reference), named(found), strict=True)
-        for (name, a), (_, b), (_, c) in rows:
-            moved, apart = np.linalg.norm(b - a), np.linalg.norm(c - b)
-            print(f"  {name:45} moved {moved:9.3g}, here {np.linalg.norm(c - a):9.3g}, "
-                  f"apart {apart / max(moved, 1e-30):8.2%}")  # fmt: skip
-        later, metrics = after(program, state, gpu, args.updates, unroll, args.calls)
-        print(f"  after {args.calls * args.updates} updates: loss_q "
-              f"{float(metrics['loss_q'][-1, 0]):.4f}; mean |weight| now over at the start: "
-              + ", ".join(f"{name.rsplit('/', 2)[-2]} {np.abs(x).mean() / np.abs(y).mean():.3f}"
-                          for (name, x), (_, y) in zip(named(later), named(start), strict=True)
-                          if name.endswith("kernel")))  # fmt: skip
+    for what in args.what:
+        CHECKS[what](args)
 
 
 if __name__ == "__main__":

@@ -193,7 +193,8 @@ class Agent:
 
 
 def refresh_target(state: AgentState) -> AgentState:
-    return state._replace(target=state.params if state.fast is None else state.fast)
+    new = state.params if state.fast is None else state.fast
+    return state._replace(target=jax.tree.map(jnp.copy, new))  # a buffer of its own
 
 
 def _norm(grads) -> jax.Array:

@@ -61,7 +61,6 @@ class Compiled(Learner):
         self._run = jax.jit(
             over(self._block, (SEEDS, SAME), (SEEDS, (STEPS_SEEDS, SEEDS))), donate_argnums=used
         )
-        self._copy = jax.jit(over(self._copy_target, (SEEDS, SAME), SEEDS), donate_argnums=used)
         self._enter = jax.jit(
             over(self._first_stretch, (SEEDS, SAME), specs), compiler_options=quick()
         )
@@ -151,7 +150,7 @@ class Compiled(Learner):
         state, out = self._run(state, start)
         end = int(start) + c.block
         if c.block < c.target_every and due(int(start), end, c.target_every):
-            state = self._copy(state, np.int32(end))
+            state = self._copy(state, end)
         return state, out
 
     def _block(self, state: TrainState, start) -> tuple[TrainState, tuple[Episodes, dict]]:

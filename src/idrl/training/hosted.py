@@ -99,7 +99,6 @@ class Hosted(Learner):
 
         self._try, self._act = acting(None, quick()), acting(agent.spec.explore)
         self._update: Any = functools.cache(self._updating)  # by how many are due
-        self._copy = jax.jit(over(self._copy_target, (SEEDS, SAME), SEEDS), donate_argnums=used)
         self._push = jax.jit(self.stack.push, compiler_options=quick())
         self._duplicate = jax.jit(lambda params: jax.tree.map(jnp.copy, params))
         self._hold = jax.jit(over(hold, (SEEDS, SEEDS), SEEDS), donate_argnums=used)
@@ -214,7 +213,7 @@ class Hosted(Learner):
                     state, metrics = self._improve(state, metrics, due, t, done)
                     done += due
                 if step == c.vector_steps - 1 and c.copies(i + 1):
-                    state = self._copy(state, np.int32(i + 1))
+                    state = self._copy(state, i + 1)
                 ends.add(voyage.advance(np.asarray(action).reshape(-1)))
         state = self._hold(state, before)
         told, metrics = jax.device_get((told, metrics))

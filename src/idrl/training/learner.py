@@ -22,7 +22,7 @@ from idrl.agents.agent import refresh_target
 from idrl.training import distributions
 from idrl.training.evaluation import Score
 from idrl.training.health import FINE, noted
-from idrl.training.program import Best, TrainState
+from idrl.training.program import Best, TrainState, student
 from idrl.training.seeding import seed_key, stream
 from idrl.training.spec import Cadence, Evaluation, Training, cadence
 from idrl.training.tape import Taped
@@ -73,6 +73,11 @@ class Learner(Taped):
         specs = (*(SEEDS,) * 4, SAME), SEEDS
         self._describe = jax.jit(
             self._over_devices(self._describe_all, *specs), compiler_options=quick()
+        )
+        # Takes nothing over: of a donated state a GPU was seen to return the weights in place of
+        # the optimiser's moments as well (JAX 0.11; `benchmarks/gpu_agrees.py`).
+        self._renewed = jax.jit(
+            self._over_devices(lambda *given: self._copy_target(*given).agent, (SEEDS, SAME), SEEDS)
         )
         self._choose_states: Any = lambda state: state
         if self.cadence.distributions_every_steps:
@@ -224,6 +229,10 @@ class Learner(Taped):
         c = self.cadence
         written = c.warmup_vector_steps + iteration * c.vector_steps - self.rows_behind
         return over_seeds(self._refresh, (0, None, None))(state, written, iteration)
+
+    def _copy(self, state: TrainState, iteration: int) -> TrainState:
+        """The same as a program of its own."""
+        return state._replace(agent=self._renewed(student(state), np.int32(iteration)))
 
     def _over_devices(self, function, in_specs, out_specs):
         """Seeds never talk to each other, so each device runs its share on its own."""
