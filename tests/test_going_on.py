@@ -2,6 +2,7 @@
 and updates do not divide each other and new seeds are rare."""
 
 import functools
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import numpy as np
@@ -88,3 +89,10 @@ def test_from_an_evaluation_that_was_cut_short(whole, number):
     assert cut.score is None
     rest = list(collect(program().place(cut.state), cut.iteration, pending=True))
     check_same([*whole[:number], cut, *rest], whole)
+
+
+def test_updates_queued_by_a_thread(whole, monkeypatch):
+    """As on a GPU."""
+    with ThreadPoolExecutor(1) as thread:
+        monkeypatch.setattr(program(), "thread", thread)
+        check_same(list(collect()), whole)

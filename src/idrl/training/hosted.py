@@ -1,8 +1,9 @@
 """Environments on the host, agent and replay on the device, for many seeds at once.
 
 In vector step t the device is given what the environments showed, writes the row of step t-1 to the
-replay and chooses actions; the updates due at t are queued behind that. While the device works on
-them the host steps the environments. So the updates of t see rows before t, and the actions of t+1
+replay and chooses actions; the updates due at t are queued behind that, by a thread of its own where
+queueing takes long (hundreds of kernels on a GPU). While the device works on them the host steps
+the environments. So the updates of t see rows before t, and the actions of t+1
 come from the weights after the updates of t, whatever takes how long: there is nothing to race.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -87,6 +89,8 @@ class Hosted(Learner):
         self.vector: Vector | None = None
         self.now: Outside | None = None  # where the vector's environments are
         self.sums: tuple[list[str], list[str]] | None = None  # names of what a block averages
+        # Queueing updates takes microseconds on a CPU, less than handing it to a thread.
+        self.thread = ThreadPoolExecutor(1) if jax.default_backend() != "cpu" else None
         over, used = self._over_devices, () if self.debug else (0,)
         self._begin = jax.jit(
             over(over_seeds(self._init), (SEEDS, SEEDS), SEEDS), compiler_options=quick()
@@ -163,13 +167,25 @@ class Hosted(Learner):
         self._record(voyage.t, voyage.fleet.obs)
         shown, moving = self._show(voyage.fleet), (state.replay, state.worlds)
         moving, told, action = act(mind(state), moving, shown, told, np.int32(voyage.t))
+        action.copy_to_host_async()  # asked for later, it would wait behind the updates
         return state._replace(replay=moving[0], worlds=moving[1]), told, action
 
-    def _improve(self, state: TrainState, sums, count: int, written: int, first: int):
-        """Queue `count` updates."""
-        numbers = np.int32(written), np.int32(first)
-        after, sums = self._update(count)(student(state), sums, *numbers)
-        return after._replace(worlds=state.worlds, best=state.best, states=state.states), sums
+    def _improve(
+        self, state: TrainState, sums, count: int, written: int, first: int, copy: int | None = None
+    ):  # fmt: skip
+        """Queue `count` updates, and behind them iteration `copy`'s renewal of the targets."""
+        if count:
+            numbers = np.int32(written), np.int32(first)
+            after, sums = self._update(count)(student(state), sums, *numbers)
+            state = after._replace(worlds=state.worlds, best=state.best, states=state.states)
+        return state if copy is None else self._copy(state, copy), sums
+
+    def _beside(self, call, *args):
+        """Begin a call; what is returned waits for its result."""
+        if self.thread is None:
+            result = call(*args)
+            return lambda: result
+        return self.thread.submit(call, *args).result
 
     def _update_all(self, count: int, state: TrainState, sums, written, first):
         state, metrics = self._updates(state, written, first, count)
@@ -209,12 +225,11 @@ class Hosted(Learner):
                 state, told, action = self._step(self._act, state, voyage, told)
                 # Of those of the iteration, the ones whose count is reached by now.
                 due = i * c.updates + (step + 1) * c.updates // c.vector_steps - done
-                if due:
-                    state, metrics = self._improve(state, metrics, due, t, done)
-                    done += due
-                if step == c.vector_steps - 1 and c.copies(i + 1):
-                    state = self._copy(state, i + 1)
+                copy = i + 1 if step == c.vector_steps - 1 and c.copies(i + 1) else None
+                learned = self._beside(self._improve, state, metrics, due, t, done, copy)
+                done += due
                 ends.add(voyage.advance(np.asarray(action).reshape(-1)))
+                state, metrics = learned()
         state = self._hold(state, before)
         told, metrics = jax.device_get((told, metrics))
         means = {name: x / ((end - int(start)) * c.updates) for name, x in metrics.items()}
