@@ -29,6 +29,7 @@ from idrl.sweep.machine import some_cores
 from idrl.sweep.store import Remote, Store, open_store
 from idrl.sweep.watching import Tail
 
+RUN = [sys.executable, "-m", "idrl.sweep.child"]
 _PATIENCE_S = 30.0  # for the lock of a process that is just being killed
 _OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "MemoryError", "of memory and there are")
 
@@ -74,10 +75,9 @@ def _run(job: Job, store: Store, session: str, cores: str, gpu) -> tuple[str, st
             config.write_text(tomli_w.dumps(job.config), encoding="utf-8")
             path.parent.mkdir(parents=True, exist_ok=True)
             command = ["train", "--config", str(config), "--out", str(path)]
-        start = [sys.executable, "-m", "idrl.sweep.child", str(os.getpid()), cores]
         process = subprocess.Popen(
-            [*start, *command], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-            env=_environment(job, gpu), start_new_session=True,
+            [*RUN, str(os.getpid()), cores, *command], stdin=subprocess.DEVNULL, stdout=out,
+            stderr=out, env=_environment(job, gpu), start_new_session=True,
         )  # fmt: skip
         try:
             asked, cpu_s = _watch(process, job, store, session)

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from idrl.atari import is_atari
 from idrl.config import RunConfig, resolve
 from idrl.envs import HostEnv, make_env
-from idrl.errors import IdrlError
+from idrl.envs.registry import atari_games, family_of, is_registered
+from idrl.errors import IdrlError, unknown
 from idrl.schema import merge, to_dict
 from idrl.sweep.job import Capacity, Job, parts, seeds_named
 from idrl.sweep.study import Group, Resources, Study
@@ -57,6 +58,9 @@ def combinations(study: Study) -> list[Combination]:
 
 def _combination(group: Group, agent: str, env: str, variant, taken) -> Combination:
     config = configure(group, agent, env, variant)
+    game = env.partition("?")[0].partition("/")[2]
+    if is_atari(env) and game not in atari_games():
+        raise unknown("Atari game", game, atari_games())
     name = name_of(config, variant)
     for seed in group.seeds:
         if (name, seed) in taken:
@@ -75,10 +79,11 @@ def configure(group: Group, agent: str, env: str, variant: dict[str, Any]) -> Ru
     return resolve(agent, env, changes=changes, named=group.preset, frames=group.frames)
 
 
-@functools.cache
 def on_host(env: str) -> bool:
-    """Whether it is no JAX environment; Atari by its name alone, which need not be installed."""
-    return is_atari(env) or isinstance(make_env(env), HostEnv)
+    """Whether it is no JAX environment, by its name alone: Atari need not be installed."""
+    if is_registered(env):
+        return isinstance(make_env(env), HostEnv)
+    return family_of(env) in ("atari", "gym")
 
 
 def name_of(config: RunConfig, variant: dict[str, Any]) -> str:
@@ -132,7 +137,8 @@ def _job(c: Combination, seeds, wanted: Resources, capacity: Capacity, jobs: int
         gpus = _share(memory_of(c.config) * len(seeds), capacity) if capacity.gpus else 0.0
     cpus = wanted.cpus
     if not cpus and gpus:  # the cores of a machine are shared out as its GPUs are
-        cpus = min(int(n.cpus * min(gpus / n.gpus, 1)) for n in capacity.nodes if n.gpus)
+        shares = [int(n.cpus * min(gpus / n.gpus, 1)) for n in capacity.nodes if n.gpus]
+        cpus = min(shares, default=1)
     elif not cpus:
         cpus = min(capacity.cpus // jobs, max(n.cpus for n in capacity.nodes))
         cpus = min(cpus, len(seeds)) if c.packable else cpus  # a device has a seed at least
