@@ -1,6 +1,8 @@
 """Study files: what they mean, what is refused, how seeds are packed, and the plan."""
 
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +12,7 @@ from idrl.report.paper import games
 from idrl.sweep import planning, speeds
 from idrl.sweep.job import Capacity, Node, lowered
 from idrl.sweep.jobs import combinations, pack
-from idrl.sweep.study import Resources, built_in, find, parse, spread
+from idrl.sweep.study import built_in, find, parse, spread
 
 SMALL = {"agents": ["dqn"], "envs": ["deep_sea/4"]}
 TWO_CORES = Capacity((Node(2),))
@@ -197,6 +199,10 @@ def test_bad_commands(arguments, told, tmp_path, monkeypatch, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_resources_say_what_they_may_be():
-    assert Resources().gpus == -1
-    assert "paper" in built_in()
+def test_the_cluster_examples_can_be_read():
+    folder = Path(__file__).parents[1] / "docs" / "cluster"
+    assert subprocess.run(["bash", "-n", folder / "sweep.sbatch"]).returncode == 0
+    yaml = pytest.importorskip("yaml")
+    job = yaml.safe_load((folder / "rayjob.yaml").read_text())
+    assert (job["apiVersion"], job["kind"]) == ("ray.io/v1", "RayJob")
+    assert subprocess.run(["bash", "-n"], input=job["spec"]["entrypoint"].encode()).returncode == 0

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from idrl.errors import IdrlError
 from idrl.stopping import PATIENCE_S, signals
 from idrl.sweep.engines import Ended, Engine
 from idrl.sweep.folder import FAILURES, LOSSES, Outcome, StudyFolder, write_outcome
@@ -23,6 +24,9 @@ class Source(Protocol):
 
     def watch(self) -> None:
         """Look at what is running."""
+
+    def instead(self, job: Job) -> list[Job]:
+        """What to run where memory was too small for a run; nothing where it cannot be less."""
 
     def after(self, job: Job, outcome: Outcome) -> list[Job]:
         """What to run next, now that a run is over."""
@@ -41,6 +45,9 @@ class Grid:
 
     def watch(self) -> None:
         pass
+
+    def instead(self, job: Job) -> list[Job]:
+        return lowered(job)
 
     def after(self, job: Job, outcome: Outcome) -> list[Job]:
         return []
@@ -71,6 +78,10 @@ def drive(
                 if stop.is_set():
                     _halt(folder, engine, tell)
                     raise Stopped
+    except BaseException:  # whatever ends the driver ends its runs, with a checkpoint
+        with contextlib.suppress(IdrlError):
+            folder.store.write("stop/all", folder.session)
+        raise
     finally:
         folder.unlock()
 
@@ -111,7 +122,7 @@ def _next(folder: StudyFolder, source: Source, ended: Ended, tell) -> list[Job]:
     """What to run now: this again, something less, or whatever the source has."""
     job, outcome = ended.job, ended.outcome or _noted(folder, ended)
     if outcome.status == "memory":
-        less = lowered(job)
+        less = source.instead(job)
         if less:
             tell(_lower(folder, job, less))
             return less

@@ -46,6 +46,7 @@ class StudyFolder:
         self.jobs: dict[str, Job] = {}
         self.session = secrets.token_hex(6)  # of this driver; the orders of an earlier one lapse
         self._lock: Any = None
+        self._done: dict[str, Outcome] = {}  # what cannot change is read once
 
     @classmethod
     def create(cls, where: str, data: dict[str, Any], name: str, jobs: list[Job]) -> StudyFolder:
@@ -100,7 +101,9 @@ class StudyFolder:
         return read_outcome(self.store, name)
 
     def outcomes(self) -> dict[str, Outcome]:
-        return {name: self.outcome(name) for name in self.jobs}
+        found = {name: self._done.get(name) or self.outcome(name) for name in self.jobs}
+        self._done = {name: o for name, o in found.items() if o.status in ("done", "pruned")}
+        return found
 
     def progress(self, name: str) -> dict[str, Any]:
         return _table(self.store.read(f"progress/{name}.json"))

@@ -14,7 +14,7 @@ from typing import Any
 from idrl.errors import IdrlError
 from idrl.sweep.engines import INSTALL
 from idrl.sweep.folder import Outcome, StudyFolder
-from idrl.sweep.job import Capacity, Job
+from idrl.sweep.job import Capacity, Job, lowered
 from idrl.sweep.jobs import Combination, configure, name_of, on_host, pack
 from idrl.sweep.planning import costs
 from idrl.sweep.study import Group, Search
@@ -158,6 +158,10 @@ class Trials:
             self._report(name, trial)
             if self.told[name] >= 0 and trial.should_prune():
                 self.folder.store.write(f"stop/run-{name}", self.folder.session)
+
+    def instead(self, job: Job) -> list[Job]:
+        """A larger share of a GPU; a trial is one run, so its seeds stay together."""
+        return [less for less in lowered(job) if less.name == job.name]
 
     def _report(self, name: str, trial: Any) -> None:
         best = -math.inf
