@@ -229,13 +229,12 @@ def _plan(options, console) -> int:
     found = combinations(study)
     hardware = list(speeds.KNOWN)
     mine = speeds.this_machine(cores())
-    if mine is None:
-        console.print(
-            f"This machine is not in the table of speeds; trying it for {PROBE_S:.0f} s …"
-        )
+    if mine is None or any(mine.estimate(c.config, 1) is None for c in found):
+        console.print(f"Not measured on this machine yet: trying it, {PROBE_S:.0f} s a family …")
         hardware.append(probe([c.config for c in found]))
     elif str(mine) not in map(str, hardware):
         hardware.append(mine)
     rows = planning.rows(found, hardware, study.search.trials if study.search else 1)
+    rows, hardware = planning.measured_only(rows, hardware)
     console.print(planning.show(f"{study.name}: the plan", rows, hardware, options.price))
     return 0

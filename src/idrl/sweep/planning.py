@@ -37,6 +37,22 @@ def rows(found: Sequence[Combination], hardware: Sequence[Hardware], trials: int
     return [_row(*key, members, hardware, trials) for key, members in grouped.items()]
 
 
+def measured_only(found: list[Row], hardware: list[Hardware]) -> tuple[list[Row], list[Hardware]]:
+    """Without hardware on which none of it was ever measured."""
+    keep = [i for i in range(len(hardware)) if any(row.seconds[i] is not None for row in found)]
+
+    def kept(values: tuple) -> tuple:
+        return tuple(values[i] for i in keep)
+
+    rows = [
+        row._replace(
+            seconds=kept(row.seconds), longest=kept(row.longest), measured=kept(row.measured)
+        )
+        for row in found
+    ]
+    return rows, [hardware[i] for i in keep]
+
+
 def _row(agent: str, family: str, members, hardware, trials: int) -> Row:
     seconds: list[float | None] = []
     longest, measured = [], []

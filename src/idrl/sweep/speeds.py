@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import functools
+import math
 from importlib import resources
 from typing import NamedTuple
 
@@ -45,6 +46,8 @@ class Hardware(NamedTuple):
     own: tuple[Speed, ...] = ()  # measured on this very machine
 
     def __str__(self) -> str:
+        if self.own:
+            return "here"
         if self.unit == "core":
             return f"{self.units} cores" if self.units > 1 else "1 core"
         return f"{self.units} × {self.name}"
@@ -54,8 +57,14 @@ class Hardware(NamedTuple):
         rows = [row for row in rows if row.family == family_of(config.env)]
         if not rows:
             return None
-        row = min(rows, key=lambda r: (r.agent != config.agent, abs(r.seeds - seeds)))
-        slower = per_step(config) / row.operations
+        mine = per_step(config)
+
+        def apart(row: Speed) -> tuple[bool, float, int]:
+            far = abs(math.log(mine / row.operations))
+            return row.agent != config.agent, round(far, 3), abs(row.seeds - seeds)
+
+        row = min(rows, key=apart)
+        slower = mine / row.operations
         train = config.training.steps * seeds / row.steps_per_s * slower / self.factor
         return Estimate(train + _START_S[self.unit], row.agent == config.agent)
 
