@@ -20,7 +20,7 @@ from idrl.sweep.job import Job, lowered
 class Source(Protocol):
     """What is to be run: a grid, or a search that learns from what was run."""
 
-    def begin(self, places: int) -> list[Job]: ...
+    def begin(self) -> list[Job]: ...
 
     def watch(self) -> None:
         """Look at what is running."""
@@ -38,7 +38,7 @@ class Grid:
 
     folder: StudyFolder
 
-    def begin(self, places: int) -> list[Job]:
+    def begin(self) -> list[Job]:
         known = self.folder.outcomes()
         jobs = [job for name, job in self.folder.jobs.items() if not known[name].over]
         return sorted(jobs, key=lambda job: -job.cost_s)
@@ -67,7 +67,7 @@ def drive(
     try:
         engine.begin(folder.store.where, folder.session)
         with signals() as stop, _own_patience():
-            for job in source.begin(_places(engine)):
+            for job in source.begin():
                 engine.submit(job)
             while engine.running():
                 for ended in engine.wait(1.0):
@@ -98,11 +98,6 @@ def _own_patience() -> Iterator[None]:
         yield
     finally:
         signal.set_wakeup_fd(before)
-
-
-def _places(engine: Engine) -> int:
-    capacity = engine.capacity()
-    return int(capacity.gpus or capacity.cpus)
 
 
 def _halt(folder: StudyFolder, engine: Engine, tell: Callable[[str], None]) -> None:

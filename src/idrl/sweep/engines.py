@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Protocol
 
 from idrl.devices import cores
-from idrl.errors import IdrlError
+from idrl.errors import IdrlError, RunFailed
 from idrl.sweep.attempt import attempt
 from idrl.sweep.folder import Outcome
 from idrl.sweep.job import Capacity, Job, Node
@@ -158,13 +158,28 @@ class RayEngine:
         self.refs: dict[Any, Job] = {}
         common = {"log_to_driver": False, "logging_level": "error", "configure_logging": True}
         if address is None:
-            ray.init(
-                "local", num_cpus=cores(), include_dashboard=False,
-                object_store_memory=100 * 2**20, **common,
-            )  # fmt: skip
+            self._begin(common)
         else:
             self._connect(address, common)
         self.task = ray.remote(attempt)
+
+    def _begin(self, common: dict[str, Any]) -> None:
+        """A cluster of this machine. Ray waits for half a minute, which a busy machine may need
+        to load it; the second time it is loaded."""
+        for last in (False, True):
+            try:
+                self.ray.init(
+                    "local", num_cpus=cores(), include_dashboard=False,
+                    object_store_memory=100 * 2**20, **common,
+                )  # fmt: skip
+                return
+            except Exception as error:  # Ray raises no other kind where it cannot start
+                self.ray.shutdown()
+                if last:
+                    raise RunFailed(
+                        f"Ray could not be started here: {_first(error)} Try again when the "
+                        "machine is less busy, or use --engine processes."
+                    ) from None
 
     def _connect(self, address: str, common: dict[str, Any]) -> None:
         """Ray itself would try for minutes."""

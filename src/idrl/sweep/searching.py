@@ -84,7 +84,7 @@ class Trials:
     def _count_lines(self) -> int:
         return self.journal.read_text("utf-8").count("\n") if self.journal.exists() else 0
 
-    def begin(self, places: int) -> list[Job]:
+    def begin(self) -> list[Job]:
         """Trials that were running, and new ones for the other places."""
         lib = optuna()
         jobs = []
@@ -97,10 +97,18 @@ class Trials:
             self.trials[job.name] = trial
             self.told[job.name] = max(frozen.intermediate_values, default=-1)
             jobs += self._known(job)
-        while len(self.trials) < places and (more := self._ask()):
+        while len(self.trials) < self._places(jobs) and (more := self._ask()):
             jobs += more
         self._add(jobs)
         return [job for job in jobs if not self.folder.outcome(job.name).over]
+
+    def _places(self, jobs: list[Job]) -> int:
+        """Trials at once: one that is asked for early knows less of the others."""
+        if not jobs:
+            return 1
+        if jobs[0].gpus:
+            return max(1, int(self.capacity.gpus / jobs[0].gpus))
+        return max(1, self.capacity.cpus // jobs[0].cpus)
 
     def _known(self, job: Job) -> list[Job]:
         """A run that ended while nobody was there to tell Optuna."""
