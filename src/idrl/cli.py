@@ -16,6 +16,7 @@ from idrl.errors import IdrlError, RunFailed, nearest
 from idrl.playing.command import add_parser as add_play
 from idrl.report.command import add_parsers as add_reports
 from idrl.stopping import last_resort
+from idrl.sweep.command import add_parser as add_sweep
 
 
 class _Parser(argparse.ArgumentParser):
@@ -114,6 +115,7 @@ def parser() -> argparse.ArgumentParser:
     add_bsuite(commands)
     add_play(commands)
     add_reports(commands)
+    add_sweep(commands)
     return top
 
 

@@ -17,6 +17,7 @@ from idrl.devices import cores
 from idrl.envs import Env, HostEnv
 from idrl.errors import IdrlError
 from idrl.networks.heads import Implicit
+from idrl.networks.trunks import MinAtarCnn, NatureCnn
 
 
 def check_memory(
@@ -114,12 +115,21 @@ def without_gpu(agent: Agent, config: RunConfig) -> str | None:
 def frame_seconds(agent: Agent, config: RunConfig) -> float:
     """Roughly, for all seeds, on a CPU. An update of c51-ids from 32 transitions took 0.1 s on two
     cores; others are taken to need time as their operations. Emulation is small beside it."""
-    operations = _CONVOLUTIONS
+    update = 0.1 * 2 / cores() * operations(agent) / 51e6 * config.learning.batch_size / 32
+    return update / config.learning.update_every_steps / FRAMES_PER_STEP * config.seeds
+
+
+def operations(agent: Agent) -> float:
+    """Of a pass of one observation through the agent's networks."""
+    found = shapes(agent)[0]
+    total = _CONVOLUTIONS
+    if not isinstance(agent.spec.trunk, NatureCnn):
+        places = 64 if isinstance(agent.spec.trunk, MinAtarCnn) else 1  # 3×3 on a board of 10×10
+        total = 2.0 * places * _count(found["trunk"])
     for name, head in agent.spec.heads.items():
         fractions = head.samples if isinstance(head, Implicit) else 1  # a pass through it for each
-        operations += 2 * fractions * _count(shapes(agent)[0]["heads"][name])
-    update = 0.1 * 2 / cores() * operations / 51e6 * config.learning.batch_size / 32
-    return update / config.learning.update_every_steps / FRAMES_PER_STEP * config.seeds
+        total += 2 * fractions * _count(found["heads"][name])
+    return total
 
 
 _CONVOLUTIONS = 15e6  # operations of Mnih et al.'s on one observation; all else is dense

@@ -1,0 +1,192 @@
+"""One attempt at a run: a process of `idrl train`, watched to its end, and what became of it.
+
+The same function runs in a task of Ray and in a thread of the local fallback. It loads no JAX: a
+run that takes all memory, or crashes, takes nobody along.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from idrl.errors import IdrlError
+from idrl.report.reading import read_run
+from idrl.runs import checkpoint
+from idrl.sweep.folder import Outcome, read_outcome, write_outcome
+from idrl.sweep.job import Job
+from idrl.sweep.machine import some_cores
+from idrl.sweep.store import Remote, Store, open_store
+from idrl.sweep.watching import Tail
+
+RUN = [sys.executable, "-m", "idrl.sweep.child"]
+_PATIENCE_S = 30.0  # for the lock of a process that is just being killed
+_OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "MemoryError", "of memory and there are")
+
+
+def attempt(job: Job, where: str, session: str, gpu: str | None = None) -> Outcome:
+    """Train the run, from its checkpoint where it has one, and write down what became of it."""
+    store = open_store(where)
+    before = read_outcome(store, job.name)
+    if before.over:
+        return before
+    if _order(store, job.name, session) == "stopped":
+        return before._replace(status="stopped")
+    started = before._replace(
+        status="running", attempts=before.attempts + 1, error="", node=os.uname().nodename
+    )
+    write_outcome(store, job.name, started)
+    clock = time.monotonic()
+    with some_cores(job.cpus) as cores:
+        status, error, cpu_s = _run(job, store, session, cores, gpu)
+    after = started._replace(
+        status=status, error=error, failures=started.failures + (status == "failed"),
+        wall_s=started.wall_s + time.monotonic() - clock, cpu_s=started.cpu_s + cpu_s,
+    )  # fmt: skip
+    write_outcome(store, job.name, after)
+    return after
+
+
+def _run(job: Job, store: Store, session: str, cores: str, gpu) -> tuple[str, str, float]:
+    path = store.run(job.name)
+    store.fetch(job.name)
+    if is_finished(path):
+        return "done", "", 0.0
+    _wait_for_lock(path)
+    logs = store.local / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    log = logs / f"{job.name}.log"
+    with tempfile.TemporaryDirectory(prefix="idrl-") as scratch, open(log, "ab") as out:
+        begin = out.tell()
+        if (path / "run.json").exists():
+            command = ["train", "--resume", str(path)]
+        else:
+            config = Path(scratch) / "config.toml"
+            config.write_text(tomli_w.dumps(job.config), encoding="utf-8")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            command = ["train", "--config", str(config), "--out", str(path)]
+        process = subprocess.Popen(
+            [*RUN, str(os.getpid()), cores, *command], stdin=subprocess.DEVNULL, stdout=out,
+            stderr=out, env=_environment(job, gpu), start_new_session=True,
+        )  # fmt: skip
+        try:
+            asked, cpu_s = _watch(process, job, store, session)
+        finally:
+            if process.returncode is None:
+                process.kill()
+                process.wait()
+    if isinstance(store, Remote) and path.exists():
+        store.push(job.name)
+        with contextlib.suppress(OSError):
+            store.write(f"logs/{job.name}.log", _tail(log, 0)[-100_000:])
+    if process.returncode == 0:
+        return "done", "", cpu_s
+    if asked:
+        return asked, "", cpu_s
+    if process.returncode == 130:
+        return "stopped", "", cpu_s
+    text = _tail(log, begin)
+    memory = any(sign in text for sign in _OUT_OF_MEMORY)
+    return ("memory" if memory else "failed"), _error(text, process.returncode), cpu_s
+
+
+def _watch(process: subprocess.Popen, job: Job, store: Store, session: str) -> tuple[str, float]:
+    """To the process's end: what it was asked to end for, and the time of processors it took."""
+    tail, asked, saved = Tail(job, store.run(job.name)), "", None
+    slow = 5.0 if isinstance(store, Remote) else 1.0
+    due = told = time.monotonic() + slow
+    while True:
+        pid, status, used = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            _tell(store, job, tail)
+            return asked, used.ru_utime + used.ru_stime
+        now = time.monotonic()
+        if now >= due:
+            due = now + slow
+            if not asked:
+                asked = _order(store, job.name, session)
+                if asked:
+                    process.send_signal(signal.SIGTERM)  # it leaves a checkpoint
+            if now >= told:
+                told = now + 2 * slow
+                _tell(store, job, tail)
+            places = checkpoint.listed(tail.path / "checkpoints")
+            if isinstance(store, Remote) and places and places[-1] != saved:
+                saved = places[-1]
+                store.push(job.name)
+        time.sleep(0.05)
+
+
+def _order(store: Store, name: str, session: str) -> str:
+    """Whether this driver wants all runs to stop, or this one to end early."""
+    if store.read("stop/all") == session:
+        return "stopped"
+    return "pruned" if store.read(f"stop/run-{name}") == session else ""
+
+
+def _tell(store: Store, job: Job, tail: Tail) -> None:
+    with contextlib.suppress(IdrlError):  # a full disk is the run's to tell
+        found: dict[str, Any] = tail.read()
+        store.write(f"progress/{job.name}.json", json.dumps(found) + "\n")
+
+
+def is_finished(path: Path) -> bool:
+    """By the folder itself: whoever wrote it may have died before it could say so."""
+    try:
+        record = read_run(path)
+        places = checkpoint.listed(path / "checkpoints")
+        return bool(places) and checkpoint.read_manifest(places[-1])["steps"] >= int(
+            record.config["training"]["steps"]
+        )
+    except (ValueError, OSError, KeyError):  # IdrlError is a ValueError
+        return False
+
+
+def _wait_for_lock(path: Path) -> None:
+    if not (path / ".lock").exists():
+        return
+    end = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < end:
+        with open(path / ".lock") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                return
+            except OSError:
+                time.sleep(0.1)
+
+
+def _environment(job: Job, gpu: str | None) -> dict[str, str]:
+    env = dict(os.environ)
+    if gpu is not None:  # Ray says so itself
+        env["CUDA_VISIBLE_DEVICES"] = gpu
+    if 0 < job.gpus < 1:  # JAX takes three quarters of a GPU unless told otherwise
+        env["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{0.9 * job.gpus:.3f}"
+    return env
+
+
+def _tail(path: Path, begin: int) -> str:
+    with open(path, "rb") as file:
+        file.seek(0, os.SEEK_END)
+        file.seek(max(begin, file.tell() - 100_000))
+        return file.read().decode(errors="replace")
+
+
+def _error(text: str, status: int) -> str:
+    """The sentence that the run ended with, or how it was ended."""
+    if status < 0:
+        name = signal.Signals(-status).name
+        return f"its process was ended by {name}"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    told = [line for line in lines if line.startswith("idrl: ")] or lines
+    return (told[-1] if told else f"exit status {status}").removeprefix("idrl: ")[:500]

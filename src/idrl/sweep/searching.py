@@ -1,0 +1,213 @@
+"""A search of settings by Optuna: a trial is one run of all seeds, scored by its evaluations.
+
+Optuna's journal is a file in the study's folder; trials that were running when the driver died go
+on from their checkpoints.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from idrl.errors import IdrlError
+from idrl.sweep.engines import INSTALL
+from idrl.sweep.folder import Outcome, StudyFolder
+from idrl.sweep.job import Capacity, Job, lowered
+from idrl.sweep.jobs import Combination, configure, name_of, on_host, pack
+from idrl.sweep.planning import costs
+from idrl.sweep.study import Group, Search
+
+JOURNAL = "optuna.log"
+
+
+def optuna() -> Any:
+    try:
+        import optuna as library
+    except ImportError:
+        raise IdrlError(f"a search needs Optuna: {INSTALL}.") from None
+    library.logging.set_verbosity(library.logging.ERROR)
+    return library
+
+
+def check(search: Search, groups: tuple[Group, ...]) -> None:
+    """Refuse a space whose first point is no config, before anything starts."""
+    optuna()
+    if len(groups) != 1 or len(groups[0].agents) != 1 or len(groups[0].envs) != 1:
+        raise IdrlError("a search is about one agent on one environment; make a study for each.")
+    seeds = groups[0].seeds
+    if seeds != tuple(range(seeds[0], seeds[0] + len(seeds))):
+        raise IdrlError("a search trains its seeds side by side: give them in a row.")
+    first = {name: axis.get("low", (axis.get("choices") or [None])[0]) for name, axis in
+             search.space.items()}  # fmt: skip
+    _combination(groups[0], first)
+
+
+def _combination(group: Group, params: dict[str, Any]) -> Combination:
+    config = configure(group, group.agents[0], group.envs[0], params)
+    return Combination(name_of(config, {}), config, group.seeds, params, not on_host(config.env))
+
+
+class Trials:
+    """The source of a search's runs."""
+
+    def __init__(self, folder: StudyFolder, capacity: Capacity, machine: Any):
+        self.folder, self.capacity, self.machine = folder, capacity, machine
+        self.group = folder.study.groups[0]
+        assert folder.study.search is not None
+        self.search: Search = folder.study.search
+        self.journal = Path(folder.store.local) / JOURNAL
+        if folder.remote:
+            kept = folder.store.read(JOURNAL)
+            self.journal.write_text(kept or "", encoding="utf-8")
+        self.study = self._open()
+        self.trials: dict[str, Any] = {}  # by the name of their run, those that are not over
+        self.told: dict[str, int] = {}
+
+    def _open(self) -> Any:
+        lib = optuna()
+        backend = lib.storages.journal.JournalFileBackend(str(self.journal))
+        pruners = {
+            "none": lib.pruners.NopPruner,
+            "median": lib.pruners.MedianPruner,
+            "asha": lib.pruners.SuccessiveHalvingPruner,
+        }
+        done = self._count_lines()
+        return lib.create_study(
+            storage=lib.storages.JournalStorage(backend), study_name=self.folder.name,
+            # the same draws again after a restart would be the same trials again
+            sampler=lib.samplers.TPESampler(seed=self.search.seed + done),
+            pruner=pruners[self.search.stop](), direction="maximize", load_if_exists=True,
+        )  # fmt: skip
+
+    def _count_lines(self) -> int:
+        return self.journal.read_text("utf-8").count("\n") if self.journal.exists() else 0
+
+    def begin(self) -> list[Job]:
+        """Trials that were running, and new ones for the other places."""
+        lib = optuna()
+        jobs = []
+        for frozen in self.study.get_trials(states=(lib.trial.TrialState.RUNNING,)):
+            trial = lib.trial.Trial(self.study, frozen._trial_id)
+            job = self._job(frozen.number, frozen.params)
+            if set(frozen.params) != set(self.search.space):
+                trial = self._suggest(trial)  # died between asking and suggesting
+                job = self._job(frozen.number, trial.params)
+            self.trials[job.name] = trial
+            self.told[job.name] = max(frozen.intermediate_values, default=-1)
+            jobs += self._known(job)
+        while len(self.trials) < self._places(jobs) and (more := self._ask()):
+            jobs += more
+        self._add(jobs)
+        return [job for job in jobs if not self.folder.outcome(job.name).over]
+
+    def _places(self, jobs: list[Job]) -> int:
+        """Trials at once: one that is asked for early knows less of the others."""
+        if not jobs:
+            return 1
+        if jobs[0].gpus:
+            return max(1, int(self.capacity.gpus / jobs[0].gpus))
+        return max(1, self.capacity.cpus // jobs[0].cpus)
+
+    def _known(self, job: Job) -> list[Job]:
+        """A run that ended while nobody was there to tell Optuna."""
+        outcome = self.folder.outcome(job.name)
+        if outcome.over:
+            self._add([job])
+            return self.after(job, outcome)
+        return [job]
+
+    def _ask(self) -> list[Job]:
+        if len(self.study.trials) >= self.search.trials:
+            return []
+        trial = self._suggest(self.study.ask())
+        job = self._job(trial.number, trial.params)
+        self.trials[job.name] = trial
+        self.told[job.name] = -1
+        self._save()
+        return [job]
+
+    def _suggest(self, trial: Any) -> Any:
+        for name, axis in self.search.space.items():
+            if "choices" in axis:
+                trial.suggest_categorical(name, axis["choices"])
+                continue
+            whole = all(isinstance(axis[end], int) for end in ("low", "high"))
+            suggest = trial.suggest_int if whole else trial.suggest_float
+            suggest(name, axis["low"], axis["high"], log=bool(axis.get("log", False)))
+        return trial
+
+    def _job(self, number: int, params: dict[str, Any]) -> Job:
+        found = _combination(self.group, params)
+        (job,) = pack([found], self.folder.study.resources, self._one_of_many(), whole=True)
+        cost = costs(self.machine)(found.config, len(found.seeds))
+        return replace(job, name=f"trial-{number:04d}", cost_s=cost)
+
+    def _one_of_many(self) -> Capacity:
+        """Trials run side by side: one is not to get all cores."""
+        nodes = tuple(
+            n._replace(cpus=max(1, n.cpus // min(self.search.trials, n.cpus or 1)))
+            for n in self.capacity.nodes
+        )
+        return self.capacity if self.capacity.gpus else self.capacity._replace(nodes=nodes)
+
+    def _add(self, jobs: list[Job]) -> None:
+        known = self.folder.jobs
+        new = [job for job in jobs if job.name not in known]
+        if new:
+            self.folder.save_jobs([*known.values(), *new])
+
+    def watch(self) -> None:
+        """Tell Optuna the evaluations of what runs, and end what it gives up."""
+        if self.search.stop == "none":
+            return
+        for name, trial in self.trials.items():
+            self._report(name, trial)
+            if self.told[name] >= 0 and trial.should_prune():
+                self.folder.store.write(f"stop/run-{name}", self.folder.session)
+
+    def instead(self, job: Job) -> list[Job]:
+        """A larger share of a GPU; a trial is one run, so its seeds stay together."""
+        return [less for less in lowered(job) if less.name == job.name]
+
+    def _report(self, name: str, trial: Any) -> None:
+        best = -math.inf
+        for step, score in self.folder.progress(name).get("evaluations", []):
+            best = max(best, score)
+            if step > self.told[name]:
+                trial.report(best if self.search.score == "best" else score, step)
+                self.told[name] = step
+
+    def after(self, job: Job, outcome: Outcome) -> list[Job]:
+        trial = self.trials.pop(job.name, None)
+        if trial is None:
+            return []
+        states = optuna().trial.TrialState
+        self._report(job.name, trial)
+        scores = [score for _, score in self.folder.progress(job.name).get("evaluations", [])]
+        if outcome.status == "done" and scores:
+            value = max(scores) if self.search.score == "best" else scores[-1]
+            self.study.tell(trial, value)
+        else:
+            pruned = outcome.status == "pruned"
+            self.study.tell(trial, state=states.PRUNED if pruned else states.FAIL)
+        more = self._ask()
+        self._add(more)
+        self._save()
+        return more
+
+    def _save(self) -> None:
+        if self.folder.remote:
+            self.folder.store.write(JOURNAL, self.journal.read_text("utf-8"))
+
+    def best(self) -> str:
+        """A sentence on what was found."""
+        done = [t for t in self.study.trials if t.value is not None]
+        if not done:
+            return "No trial of the search has finished."
+        trial = max(done, key=lambda t: t.value)
+        shown = " ".join(f"{name}={value}" for name, value in trial.params.items())
+        return (
+            f"Best of {len(done)} finished trials: {trial.value:.4g}, trial {trial.number}: {shown}"
+        )

@@ -1,0 +1,97 @@
+"""Measured speeds of runs, and what they say about runs that nobody has measured.
+
+A row of `data/speeds.csv` is steps a second over all seeds, on so many units (cores, or GPUs). A
+run of the same family of environments on the same hardware is taken to need time as its updates
+need operations; where a family was never measured nothing is said.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import math
+from importlib import resources
+from typing import NamedTuple
+
+from idrl.config import RunConfig, assignments, resolve
+from idrl.envs import family_of
+from idrl.sweep.machine import cpu_name, gpus
+from idrl.sweep.work import per_step
+
+_START_S = {"core": 20.0, "GPU": 60.0}  # to import and to compile; seen
+
+
+class Speed(NamedTuple):
+    hardware: str
+    unit: str  # core or GPU
+    agent: str
+    family: str
+    seeds: int
+    steps_per_s: float  # of one unit, all seeds together
+    operations: float  # of a step
+
+
+class Estimate(NamedTuple):
+    seconds: float  # of one unit
+    measured: bool  # this agent in this family, not another one's speed by its operations
+
+
+class Hardware(NamedTuple):
+    """So many units of a kind; `factor` is how much faster than the measured kind they are."""
+
+    name: str
+    unit: str
+    units: int
+    factor: float = 1.0
+    own: tuple[Speed, ...] = ()  # measured on this very machine
+
+    def __str__(self) -> str:
+        if self.own:
+            return "here"
+        if self.unit == "core":
+            return f"{self.units} cores" if self.units > 1 else "1 core"
+        return f"{self.units} × {self.name}"
+
+    def estimate(self, config: RunConfig, seeds: int) -> Estimate | None:
+        rows = [*self.own] or [s for s in table() if s.hardware == self.name]
+        rows = [row for row in rows if row.family == family_of(config.env)]
+        if not rows:
+            return None
+        mine = per_step(config)
+
+        def apart(row: Speed) -> tuple[bool, float, int]:
+            far = abs(math.log(mine / row.operations))
+            return row.agent != config.agent, round(far, 3), abs(row.seeds - seeds)
+
+        row = min(rows, key=apart)
+        slower = mine / row.operations
+        train = config.training.steps * seeds / row.steps_per_s * slower / self.factor
+        return Estimate(train + _START_S[self.unit], row.agent == config.agent)
+
+
+@functools.cache
+def table() -> tuple[Speed, ...]:
+    text = resources.files("idrl.sweep").joinpath("data", "speeds.csv").read_text("utf-8")
+    return tuple(_speed(row) for row in csv.DictReader(text.splitlines()))
+
+
+def _speed(row: dict[str, str]) -> Speed:
+    config = resolve(row["agent"], row["env"], changes=assignments(row["settings"].split()))
+    return Speed(
+        row["hardware"], row["unit"], row["agent"], family_of(row["env"]), int(row["seeds"]),
+        float(row["steps_per_s"]) / int(row["units"]), per_step(config),
+    )  # fmt: skip
+
+
+KNOWN = (Hardware("H200", "GPU", 1), Hardware("H200", "GPU", 8), Hardware("EPYC", "core", 2))
+
+
+def this_machine(cores: int) -> Hardware | None:
+    """This machine, where the table has measurements of its kind."""
+    found = gpus()
+    names = {row.hardware for row in table()}
+    told = found[0][0] if found else cpu_name()
+    for name in names:
+        if name.lower() in told.lower():
+            return Hardware(name, "GPU" if found else "core", len(found) or cores)
+    return None

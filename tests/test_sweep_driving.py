@@ -1,0 +1,244 @@
+"""Driving a study over processes: retries, memory, stopping, going on. The stub trains nothing."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from idrl.cli import main
+from idrl.report.reading import find_runs
+from idrl.runs import checkpoint
+from idrl.sweep import attempt as attempts
+from idrl.sweep.driving import Grid, drive
+from idrl.sweep.engines import Ended, RayEngine
+from idrl.sweep.folder import Outcome, StudyFolder, write_outcome
+
+STUB = [sys.executable, str(Path(__file__).with_name("sweep_stub.py"))]
+STUDY = """
+agents = ["dqn", "ddqn"]
+envs = ["deep_sea/{4,5}"]
+seeds = 2
+steps = 100
+resources.pack = 2
+"""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(attempts, "RUN", STUB)
+    monkeypatch.setattr("idrl.report.writing.make_report", pretend_report)
+    (tmp_path / "small.toml").write_text(STUDY)
+    return tmp_path
+
+
+def pretend_report(runs, out):
+    """The real one takes longer than all else here; it has tests of its own."""
+    assert list(find_runs(runs))
+    out.mkdir(exist_ok=True)
+    (out / "index.html").touch()
+
+
+def sweep(*arguments):
+    return main(["sweep", *arguments, *([] if "--status" in arguments else PROCESSES)])
+
+
+PROCESSES = ["--engine", "processes"]
+
+
+def tries(folder, name):
+    return (folder / "runs" / name / "attempts").read_text().split()
+
+
+def test_a_study_runs_to_its_end_and_is_never_run_again(here, capsys):
+    assert sweep("small.toml") == 0
+    told = capsys.readouterr().out
+    assert "4 runs done" in told
+    folder = here / "runs" / "small"
+    assert (folder / "report" / "index.html").exists()
+    rows = (folder / "runs.csv").read_text().splitlines()
+    assert len(rows) == 1 + 8
+    assert {row.split(",")[4] for row in rows[1:]} == {"done"}
+    assert sweep("small.toml") == 2  # it is there
+    assert "--resume" in capsys.readouterr().err
+    assert sweep("--resume", "runs/small") == 0
+    assert tries(folder, "dqn-deep_sea-4-s0-1") == ["--config"]
+    assert sweep("--status", "runs/small", "--table", "all.csv") == 0
+    assert "queued 0   running 0   done 4   failed 0" in capsys.readouterr().out
+    assert (here / "all.csv").read_text().splitlines() == rows
+    assert sweep("--status", "runs/small", "--table", "all.xls") == 2
+
+
+def test_failures_are_tried_again_and_then_set_aside(here, monkeypatch, capsys):
+    script = {"ddqn-deep_sea-4": ["fail", "kill"], "dqn-deep_sea-5": ["fail"] * 9}
+    monkeypatch.setenv("SWEEP_SCRIPT", json.dumps(script))
+    # "ddqn-deep_sea-5" holds "dqn-deep_sea-5" too: both are set aside
+    assert sweep("small.toml") == 1
+    told = capsys.readouterr().out
+    assert "2 runs done, 0 ended early, 2 set aside" in told
+    assert "set aside after 3 attempts: the dice fell off the table." in told
+    assert "its process was ended by SIGKILL" in told
+    folder = here / "runs" / "small"
+    assert tries(folder, "ddqn-deep_sea-4-s0-1") == ["--config", "--resume", "--resume"]
+    sweep("--status", "runs/small")
+    assert "Set aside: dqn-deep_sea-5-s0-1: the dice" in capsys.readouterr().out
+    assert sweep("--resume", "runs/small") == 1
+    assert len(tries(folder, "dqn-deep_sea-5-s0-1")) == 3
+    monkeypatch.setenv("SWEEP_SCRIPT", "{}")
+    assert sweep("--resume", "runs/small", "--retry") == 0
+
+
+def test_too_little_memory_lowers_the_packing_and_says_so(here, monkeypatch, capsys):
+    monkeypatch.setenv("SWEEP_SCRIPT", json.dumps({"dqn-deep_sea-4-s0-1": ["memory"]}))
+    assert sweep("small.toml") == 0
+    told = capsys.readouterr().out
+    assert "dqn-deep_sea-4-s0-1: memory was too small for 2 seeds in one run; now 1 and 1" in told
+    assert "6 runs done" in told
+    runs = {path.name for path in (here / "runs" / "small" / "runs").iterdir()}
+    assert "dqn-deep_sea-4-s0" in runs
+    assert "dqn-deep_sea-4-s0-1" not in runs
+
+
+def test_a_signal_stops_all_runs_and_the_study_goes_on(here, monkeypatch, capsys):
+    monkeypatch.setenv("SWEEP_SCRIPT", json.dumps({"dqn": ["wait"]}))
+    threading.Timer(2.5, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    start = time.monotonic()
+    assert sweep("small.toml") == 130
+    assert time.monotonic() - start < 20
+    assert "Stopped; nothing is lost" in capsys.readouterr().out
+    folder = StudyFolder.open("runs/small")
+    assert folder.counts()["stopped"] == len(os.sched_getaffinity(0))
+    monkeypatch.setenv("SWEEP_SCRIPT", "{}")
+    assert sweep("--resume", "runs/small") == 0
+    assert all(name.over for name in folder.outcomes().values())
+
+
+def test_a_run_whose_end_nobody_wrote_down_is_not_run_again(here):
+    assert sweep("small.toml") == 0
+    folder = StudyFolder.open("runs/small")
+    name = "dqn-deep_sea-4-s0-1"
+    checkpoint.save(folder.store.run(name) / "checkpoints", 100, {}, {})
+    write_outcome(folder.store, name, Outcome(status="running", attempts=1))
+    assert sweep("--resume", "runs/small") == 0
+    assert tries(here / "runs" / "small", name) == ["--config"]
+    assert folder.outcome(name).status == "done"
+
+
+def test_one_driver_at_a_time(here, capsys):
+    assert sweep("small.toml") == 0
+    folder = StudyFolder.open("runs/small")
+    write_outcome(folder.store, "dqn-deep_sea-4-s0-1", Outcome())
+    folder.lock()
+    assert sweep("--resume", "runs/small") == 2
+    assert "is being run already" in capsys.readouterr().err
+    folder.unlock()
+
+
+def test_a_run_dies_with_its_worker(tmp_path):
+    code = (
+        "import os, subprocess, sys, time\n"
+        "p = subprocess.Popen([sys.executable, '-m', 'idrl.sweep.child', str(os.getpid()), '0',"
+        " 'bandit', 'regret', '--seeds', '2000'])\n"
+        "print(p.pid, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    worker = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    child = int(worker.stdout.readline())
+    time.sleep(0.5)
+    worker.kill()
+    worker.wait()
+    for _ in range(100):
+        if not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text():
+            break
+        time.sleep(0.05)
+    else:
+        os.kill(child, signal.SIGKILL)
+        pytest.fail("the run goes on without its worker")
+
+
+def test_results_can_live_at_an_address(here, monkeypatch, capsys):
+    pytest.importorskip("fsspec")
+    monkeypatch.setenv("IDRL_SCRATCH", str(here / "scratch"))
+    monkeypatch.setenv("SWEEP_SCRIPT", json.dumps({"ddqn-deep_sea-4": ["kill"]}))
+    address = f"file://{here}/kept"
+    assert sweep("small.toml", "--out", address) == 0
+    assert "4 runs done" in capsys.readouterr().out
+    kept = here / "kept"
+    assert (kept / "runs" / "dqn-deep_sea-4-s0-1" / "evaluations.csv").exists()
+    assert len((kept / "runs.csv").read_text().splitlines()) == 9
+    assert sweep("--status", address) == 0
+    assert "done 4" in capsys.readouterr().out
+
+
+class Lossy:
+    """An engine whose first attempts are lost with their workers."""
+
+    name = "lossy"
+
+    def __init__(self, losses):
+        self.losses, self.jobs = losses, []
+
+    def begin(self, where, session): ...
+
+    def submit(self, job):
+        self.jobs.append(job)
+
+    def running(self):
+        return len(self.jobs)
+
+    def capacity(self):
+        from idrl.sweep.job import Capacity, Node
+
+        return Capacity((Node(2),))
+
+    def wait(self, seconds):
+        job = self.jobs.pop(0)
+        self.losses -= 1
+        if self.losses >= 0:
+            return [Ended(job, None, "lost", "the node died")]
+        return [Ended(job, Outcome(status="done"))]
+
+
+@pytest.mark.parametrize(("losses", "last"), [(5, "done"), (99, "aside")])
+def test_a_lost_worker_is_no_failure_of_the_run_unless_it_goes_on_for_ever(here, losses, last):
+    assert sweep("small.toml") == 0
+    folder = StudyFolder.open("runs/small")
+    folder.save_jobs([folder.jobs["dqn-deep_sea-4-s0-1"]])
+    write_outcome(folder.store, "dqn-deep_sea-4-s0-1", Outcome(failures=2))
+    told = []
+    drive(folder, Lossy(losses), Grid(folder), told.append, lambda: None)
+    assert ("done" in told[-1]) == (last == "done")
+    assert ("set aside" in told[-1]) == (last == "aside")
+
+
+def test_a_search_finds_the_better_setting_and_goes_on(here, monkeypatch, capsys):
+    pytest.importorskip("optuna")
+    (here / "search.toml").write_text(
+        'agents = ["dqn-ids"]\nenvs = ["deep_sea/4"]\nseeds = 2\nsteps = 100\n'
+        '[search]\ntrials = 4\nstop = "asha"\nspace.explore.lam = {low = 0.1, high = 10.0}\n'
+    )
+    monkeypatch.setenv("SWEEP_SCRIPT", json.dumps({"trial-0002": ["wait"]}))
+    threading.Timer(4, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    first = sweep("search.toml")
+    assert first in (130, 0)  # 0: Optuna ended the slow one before we did
+    assert sweep("--resume", "runs/search") == 0
+    told = capsys.readouterr().out
+    assert "Best of" in told
+    folder = StudyFolder.open("runs/search")
+    assert sorted(folder.jobs) == [f"trial-{i:04d}" for i in range(4)]
+    assert all(outcome.over for outcome in folder.outcomes().values())
+    rows = (here / "runs" / "search" / "runs.csv").read_text().splitlines()
+    assert "explore.lam" in rows[0]
+    assert len(rows) == 1 + 8
+
+
+def test_an_address_that_does_not_answer_is_named(here, capsys):
+    pytest.importorskip("ray")
+    with pytest.raises(ValueError, match="no Ray cluster answers at '127.0.0.1:9': Connection ref"):
+        RayEngine("127.0.0.1:9")

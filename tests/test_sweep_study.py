@@ -1,0 +1,208 @@
+"""Study files: what they mean, what is refused, how seeds are packed, and the plan."""
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from idrl import IdrlError
+from idrl.cli import main
+from idrl.report.paper import games
+from idrl.sweep import planning, speeds
+from idrl.sweep.job import Capacity, Node, lowered
+from idrl.sweep.jobs import combinations, pack
+from idrl.sweep.study import built_in, find, parse, spread
+
+SMALL = {"agents": ["dqn"], "envs": ["deep_sea/4"]}
+TWO_CORES = Capacity((Node(2),))
+
+
+def jobs_of(data, capacity=TWO_CORES):
+    study = parse(data)
+    return pack(combinations(study), study.resources, capacity)
+
+
+def test_a_grid_is_every_combination_and_a_list_one_by_one():
+    data = SMALL | {
+        "agents": ["dqn-ids"],
+        "grid": {"explore": {"lam": [0.1, 1.0], "rho2": [0.5, 1.0]}},
+        "variant": [{"learning.batch_size": 16}, {"learning.batch_size": 32}],
+        "settings": {"trunk": {"hidden": [8]}},
+    }
+    found = combinations(parse(data))
+    assert len(found) == len({c.name for c in found}) == 8
+    config = found[-1].config
+    assert (config.explore.lam, config.explore.rho2, config.learning.batch_size) == (1.0, 1.0, 32)
+    assert all(c.config.trunk.hidden == (8,) for c in found)
+
+
+def test_groups_have_what_the_study_says_unless_they_say_otherwise():
+    data = SMALL | {"seeds": 2, "group": [{}, {"envs": ["deep_sea/{5,6}"], "seeds": [3, 7]}]}
+    found = combinations(parse(data))
+    assert [(c.config.env, c.seeds) for c in found] == [
+        ("deep_sea/4", (0, 1)), ("deep_sea/5", (3, 7)), ("deep_sea/6", (3, 7)),
+    ]  # fmt: skip
+
+
+def test_braces_are_spread_out():
+    assert spread("a/{1,2}?x={3, 4}") == ["a/1?x=3", "a/1?x=4", "a/2?x=3", "a/2?x=4"]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"agnets": ["dqn"]}, "unknown key 'agnets' of the study; did you mean 'agents'"),
+        (
+            {"group": [{"sedes": 3}]},
+            r"unknown key 'sedes' of a \[\[group\]\]; did you mean 'seeds'",
+        ),
+        ({"grid": {"explore": {"lam": []}}}, "grid.explore.lam is empty"),
+        ({"grid": {"explore": {"lam": 1.0}}}, "it is a list of values"),
+        ({"agents": []}, "agents is empty"),
+        ({"seeds": 0}, "seeds is 0; it is how many, 1 or more"),
+        ({"seeds": [1, 1]}, "names one twice"),
+        ({"agents": ["dqn", "dqn"]}, "two runs would be called dqn-deep_sea-4 with seed 0"),
+        ({"agents": ["dnq"]}, "unknown agent 'dnq'; did you mean 'dqn'"),
+        ({"envs": ["deep_sea/{4,}"]}, "an empty place in its braces"),
+        ({"settings": {"trunk": {"hiden": 3}}}, "unknown setting 'trunk.hiden'"),
+        ({"steps": 10, "frames": 10}, "both say how long"),
+        ({"steps": -1}, "steps is -1; it is a positive whole number"),
+        ({"resources": {"cpus": -1}}, "resources.cpus is -1; it is at least 0"),
+        ({"resources": {"gpus": 1.5}}, "a share up to 1, whole GPUs"),
+        ({"resources": {"cores": 1}}, "unknown setting 'resources.cores'"),
+        ({"name": "a/b"}, "it names a folder"),
+        ({"search": {"space": {}}}, "search.space is empty"),
+        ({"search": {"space": {"explore": {"lam": {"low": 2, "high": 1}}}}}, "low < high"),
+        (
+            {"search": {"stop": "meadian", "space": {"a": {"choices": [1]}}}},
+            "did you mean 'median'",
+        ),
+        ({"search": {"space": {"a": {"choices": [1]}}}, "grid": {"b": [1, 2]}}, "not both"),
+    ],
+)
+def test_bad_studies_are_refused_with_a_sentence(change, told):
+    with pytest.raises(IdrlError, match=told):
+        combinations(parse(SMALL | change))
+
+
+def test_seeds_are_packed_but_leave_no_core_idle():
+    data = SMALL | {"seeds": 8}
+    assert [(j.seed, j.seeds, j.cpus) for j in jobs_of(data)] == [(0, 4, 1), (4, 4, 1)]
+    four = jobs_of(data | {"envs": ["deep_sea/{4,5,6,7}"]})
+    assert [(j.seeds, j.cpus) for j in four] == [(8, 1)] * 4
+    alone = jobs_of(data | {"resources": {"pack": 1}})
+    assert [j.seed for j in alone] == list(range(8))
+    apart = jobs_of(data | {"seeds": [0, 1, 5]}, Capacity((Node(1),)))
+    assert [j.name for j in apart] == ["dqn-deep_sea-4-s0-1", "dqn-deep_sea-4-s5"]
+
+
+def test_atari_runs_share_a_gpu_that_has_room():
+    data = {"agents": ["c51-ids"], "envs": ["atari/{pong,breakout}"], "seeds": 2}
+    large = jobs_of(data, Capacity((Node(16, 1.0),), 140e9))
+    assert [(j.seeds, j.gpus, j.cpus) for j in large] == [(1, 0.25, 4)] * 4
+    small = jobs_of(data, Capacity((Node(16, 1.0),), 16e9))
+    assert {(j.gpus, j.cpus) for j in small} == {(1.0, 16)}
+    assert {j.gpus for j in jobs_of(data | {"resources": {"gpus": 0.5}})} == {0.5}
+
+
+def test_memory_that_is_too_small_lowers_the_packing_then_the_sharing():
+    (job,) = jobs_of(SMALL | {"seeds": 5, "resources": {"pack": 5}})
+    assert [(j.name, j.seed, j.seeds) for j in lowered(job)] == [
+        ("dqn-deep_sea-4-s0-1", 0, 2), ("dqn-deep_sea-4-s2-4", 2, 3),
+    ]  # fmt: skip
+    assert lowered(job)[1].config["seed"] == 2
+    data = {"agents": ["dqn"], "envs": ["atari/pong"], "resources": {"gpus": 0.25}}
+    (shared,) = jobs_of(data, Capacity((Node(4, 1.0),), 140e9))
+    (more,) = lowered(shared)
+    assert (more.name, more.gpus) == (shared.name, 0.5)
+    assert lowered(lowered(more)[0]) == []
+
+
+def test_what_no_machine_has_is_refused():
+    (job,) = jobs_of(SMALL | {"resources": {"cpus": 64, "gpus": 2}})
+    two = Capacity((Node(40, 0.0), Node(40, 1.0)))
+    with pytest.raises(IdrlError, match="64 cores where the largest machine has 40 and 2 GPUs"):
+        two.check(job)
+
+
+def test_the_studies_that_come_along_can_be_run():
+    studies = {name: parse(find(name)[1]) for name in built_in()}
+    for study in studies.values():  # every agent and variant, in one environment of each family
+        short = [replace(g, envs=_one_of_each(g.envs)) for g in study.groups]
+        assert combinations(replace(study, groups=tuple(short)))
+    sizes = {
+        name: sum(len(g.agents) * len(g.envs) * len(g.variants) for g in study.groups)
+        for name, study in studies.items()
+    }
+    assert sizes == {
+        "paper": 13 * 55, "paper-ablations": 6 * (3 + 8), "deep_sea": 12, "minatar": 20,
+        "bsuite": 4 * (2 * 21 + 20 + 20),
+    }  # fmt: skip
+
+
+def _one_of_each(envs):
+    return tuple({env.partition("/")[0]: env for env in envs}.values())
+
+
+def test_the_papers_study_has_its_games_and_budget():
+    (group,) = parse(find("paper")[1]).groups
+    assert set(group.envs) == {f"atari/{game}" for game in games()}
+    assert len(group.seeds) == 3
+    assert group.frames == 200_000_000
+
+
+def test_the_plan_follows_from_measured_speeds():
+    data = {"agents": ["c51-ids"], "envs": ["atari/{pong,alien}"], "seeds": 3}
+    found = combinations(parse(data | {"frames": 200_000_000}))
+    (row,) = planning.rows(found, speeds.KNOWN)
+    h200 = 50_000_000 / 5450 + 60
+    assert row.runs == 6
+    assert row.seconds[:2] == (pytest.approx(6 * h200), pytest.approx(6 * h200))
+    # 119 ms of two cores for each fourth step
+    assert row.seconds[2] == pytest.approx(2 * 6 * 50e6 / 4 * 0.119, rel=0.01)
+    (other,) = planning.rows(combinations(parse(data | {"agents": ["dqn"]})), speeds.KNOWN)
+    assert not any(other.measured)
+    assert other.seconds[0] < row.seconds[0]
+    (never,) = planning.rows(combinations(parse(SMALL)), speeds.KNOWN)
+    assert never.seconds[0] is None
+
+
+def test_the_command_plans_and_starts_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("idrl.sweep.speeds.this_machine", lambda cores: speeds.KNOWN[2])
+    (tmp_path / "s.toml").write_text('agents = ["c51-ids"]\nenvs = ["deep_sea/10"]\nseeds = 8\n')
+    assert main(["sweep", "s.toml", "--plan", "--price", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "c51-ids" in out
+    assert "at 2 an hour" in out
+    assert [p.name for p in tmp_path.iterdir()] == ["s.toml"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "say one of: a STUDY to run, --resume FOLDER, or --status FOLDER"),
+        (["deap_sea"], "there is no study 'deap_sea'; did you mean 'deep_sea'"),
+        (["none.toml"], "there is no study 'none.toml'"),
+        (["--resume", "."], "is no study's folder"),
+        (["deep_sea", "--retry"], "--retry goes with --resume only"),
+        (["deep_sea", "--price", "3"], "--price goes with --plan only"),
+        (["--status", ".", "--out", "x"], "--out goes with a STUDY only"),
+        (["deep_sea", "--engine", "processes", "--address", "auto"], "--address is Ray's"),
+    ],
+)
+def test_bad_commands(arguments, told, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["sweep", *arguments]) == 2
+    assert told in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_cluster_examples_can_be_read():
+    folder = Path(__file__).parents[1] / "docs" / "cluster"
+    assert subprocess.run(["bash", "-n", folder / "sweep.sbatch"]).returncode == 0
+    yaml = pytest.importorskip("yaml")
+    job = yaml.safe_load((folder / "rayjob.yaml").read_text())
+    assert (job["apiVersion"], job["kind"]) == ("ray.io/v1", "RayJob")
+    assert subprocess.run(["bash", "-n"], input=job["spec"]["entrypoint"].encode()).returncode == 0
