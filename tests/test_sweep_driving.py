@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,31 @@ def test_a_study_runs_to_its_end_and_is_never_run_again(here, capsys):
     assert "queued 0   running 0   done 4   failed 0" in capsys.readouterr().out
     assert (here / "all.csv").read_text().splitlines() == rows
     assert sweep("--status", "runs/small", "--table", "all.xls") == 2
+
+
+def test_without_ray_processes_run_it_and_the_extra_is_named(here, monkeypatch, capsys):
+    monkeypatch.setattr("idrl.sweep.engines.has_ray", lambda: False)
+    assert main(["sweep", "small.toml", "--engine", "ray"]) == 2
+    assert "Ray is not installed: pip install 'idrl[sweep]'." in capsys.readouterr().err
+    assert not (here / "runs").exists()
+    assert main(["sweep", "small.toml"]) == 0
+    told = capsys.readouterr().out
+    assert "Ray is not installed (pip install 'idrl[sweep]')" in told
+    assert "4 runs done" in told
+
+
+def test_a_table_in_parquet_where_pyarrow_is_installed(here, capsys):
+    assert sweep("small.toml") == 0
+    if find_spec("pyarrow") is None:
+        assert sweep("--status", "runs/small", "--table", "all.parquet") == 2
+        assert "Parquet needs pyarrow" in capsys.readouterr().err
+        return
+    import pyarrow.parquet
+
+    assert sweep("--status", "runs/small", "--table", "all.parquet") == 0
+    table = pyarrow.parquet.read_table("all.parquet")
+    assert table.num_rows == 8
+    assert set(table.column("status").to_pylist()) == {"done"}
 
 
 def test_failures_are_tried_again_and_then_set_aside(here, monkeypatch, capsys):

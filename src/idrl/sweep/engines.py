@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import queue
 import socket
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Protocol
 
@@ -18,7 +19,7 @@ from idrl.sweep.folder import Outcome
 from idrl.sweep.job import Capacity, Job, Node
 from idrl.sweep.machine import gpus
 
-ANSWER_S = 10.0
+ANSWER_S, JOIN_S = 10.0, 120.0
 INSTALL = "pip install 'idrl[sweep]'"
 
 
@@ -182,31 +183,32 @@ class RayEngine:
                     ) from None
 
     def _connect(self, address: str, common: dict[str, Any]) -> None:
-        """Ray itself would try for minutes."""
+        """Ray itself would try for minutes. An answer must come within seconds; once there is one,
+        joining the cluster may take longer, on a busy machine."""
         host, _, port = address.rpartition("://")[2].rpartition(":")
-        silent = f"no Ray cluster answered at {address!r} within {ANSWER_S:.0f} s; is it running?"
+        silent = f"no Ray cluster answered at {address!r} within {{:.0f}} s; is it running?"
         if port.isdecimal():
             try:
                 socket.create_connection((host, int(port)), ANSWER_S).close()
             except OSError as error:
                 told = error.strerror or error
                 raise IdrlError(f"no Ray cluster answers at {address!r}: {told}.") from None
-        failed: list[BaseException] = []
+            if "://" not in address:
+                asked = functools.partial(self._ask, address)
+                _within(ANSWER_S, asked, silent.format(ANSWER_S))
+        try:
+            join = functools.partial(self.ray.init, address, **common)
+            _within(JOIN_S, join, silent.format(JOIN_S))
+        except (RuntimeError, ConnectionError, ValueError) as error:
+            if isinstance(error, IdrlError):
+                raise
+            line = " ".join(str(error).split())[:200].rstrip(".")
+            raise IdrlError(f"the Ray cluster at {address!r} cannot be used: {line}.") from None
 
-        def connect() -> None:
-            try:
-                self.ray.init(address, **common)
-            except BaseException as error:
-                failed.append(error)
-
-        thread = threading.Thread(target=connect, daemon=True)
-        thread.start()
-        thread.join(ANSWER_S)
-        if thread.is_alive():
-            raise IdrlError(silent)
-        if failed:
-            line = " ".join(str(failed[0]).split())[:200].rstrip(".")
-            raise IdrlError(f"the Ray cluster at {address!r} cannot be used: {line}.")
+    def _ask(self, address: str) -> None:
+        """Anything, as `ray health-check` does."""
+        with contextlib.suppress(self.ray.exceptions.RayError):  # it is there, and joining will say
+            self.ray._raylet.GcsClient(address=address).internal_kv_get(b"idrl", None)
 
     def capacity(self) -> Capacity:
         nodes = tuple(
@@ -252,6 +254,25 @@ class RayEngine:
 
     def close(self) -> None:
         self.ray.shutdown()
+
+
+def _within(seconds: float, call: Callable[[], Any], late: str) -> None:
+    """Call it, but wait no longer than that: foreign code cannot be interrupted."""
+    failed: list[Exception] = []
+
+    def run() -> None:
+        try:
+            call()
+        except Exception as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        raise IdrlError(late)
+    if failed:
+        raise failed[0]
 
 
 def _once(refs: Iterable[Any]) -> list[Any]:
