@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -17,8 +18,9 @@ from idrl.report.reading import find_runs
 from idrl.runs import checkpoint
 from idrl.sweep import attempt as attempts
 from idrl.sweep.driving import Grid, drive
-from idrl.sweep.engines import Ended, RayEngine
+from idrl.sweep.engines import Ended
 from idrl.sweep.folder import Outcome, StudyFolder, write_outcome
+from idrl.sweep.ray_engine import RayEngine
 
 STUB = [sys.executable, str(Path(__file__).with_name("sweep_stub.py"))]
 STUDY = """
@@ -268,3 +270,24 @@ def test_an_address_that_does_not_answer_is_named(here, capsys):
     pytest.importorskip("ray")
     with pytest.raises(ValueError, match="no Ray cluster answers at '127.0.0.1:9': Connection ref"):
         RayEngine("127.0.0.1:9")
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [(None, "within 0 s; is it running"), (b"HTTP/1.1 400", "is no Ray cluster")],
+)
+def test_what_answers_must_be_a_cluster(answer, told, monkeypatch):
+    pytest.importorskip("ray")
+    monkeypatch.setattr("idrl.sweep.ray_engine.ANSWER_S", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            line, _ = server.accept()
+            if answer:
+                line.sendall(answer)
+            time.sleep(0.6)
+            line.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        with pytest.raises(ValueError, match=told):
+            RayEngine(f"127.0.0.1:{server.getsockname()[1]}")
