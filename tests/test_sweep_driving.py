@@ -3,10 +3,12 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,8 +18,9 @@ from idrl.report.reading import find_runs
 from idrl.runs import checkpoint
 from idrl.sweep import attempt as attempts
 from idrl.sweep.driving import Grid, drive
-from idrl.sweep.engines import Ended, RayEngine
+from idrl.sweep.engines import Ended
 from idrl.sweep.folder import Outcome, StudyFolder, write_outcome
+from idrl.sweep.ray_engine import RayEngine
 
 STUB = [sys.executable, str(Path(__file__).with_name("sweep_stub.py"))]
 STUDY = """
@@ -73,6 +76,31 @@ def test_a_study_runs_to_its_end_and_is_never_run_again(here, capsys):
     assert "queued 0   running 0   done 4   failed 0" in capsys.readouterr().out
     assert (here / "all.csv").read_text().splitlines() == rows
     assert sweep("--status", "runs/small", "--table", "all.xls") == 2
+
+
+def test_without_ray_processes_run_it_and_the_extra_is_named(here, monkeypatch, capsys):
+    monkeypatch.setattr("idrl.sweep.engines.has_ray", lambda: False)
+    assert main(["sweep", "small.toml", "--engine", "ray"]) == 2
+    assert "Ray is not installed: pip install 'idrl[sweep]'." in capsys.readouterr().err
+    assert not (here / "runs").exists()
+    assert main(["sweep", "small.toml"]) == 0
+    told = capsys.readouterr().out
+    assert "Ray is not installed (pip install 'idrl[sweep]')" in told
+    assert "4 runs done" in told
+
+
+def test_a_table_in_parquet_where_pyarrow_is_installed(here, capsys):
+    assert sweep("small.toml") == 0
+    if find_spec("pyarrow") is None:
+        assert sweep("--status", "runs/small", "--table", "all.parquet") == 2
+        assert "Parquet needs pyarrow" in capsys.readouterr().err
+        return
+    import pyarrow.parquet
+
+    assert sweep("--status", "runs/small", "--table", "all.parquet") == 0
+    table = pyarrow.parquet.read_table("all.parquet")
+    assert table.num_rows == 8
+    assert set(table.column("status").to_pylist()) == {"done"}
 
 
 def test_failures_are_tried_again_and_then_set_aside(here, monkeypatch, capsys):
@@ -242,3 +270,24 @@ def test_an_address_that_does_not_answer_is_named(here, capsys):
     pytest.importorskip("ray")
     with pytest.raises(ValueError, match="no Ray cluster answers at '127.0.0.1:9': Connection ref"):
         RayEngine("127.0.0.1:9")
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [(None, "within 0 s; is it running"), (b"HTTP/1.1 400", "is no Ray cluster")],
+)
+def test_what_answers_must_be_a_cluster(answer, told, monkeypatch):
+    pytest.importorskip("ray")
+    monkeypatch.setattr("idrl.sweep.ray_engine.ANSWER_S", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            line, _ = server.accept()
+            if answer:
+                line.sendall(answer)
+            time.sleep(0.6)
+            line.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        with pytest.raises(ValueError, match=told):
+            RayEngine(f"127.0.0.1:{server.getsockname()[1]}")

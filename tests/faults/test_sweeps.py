@@ -72,11 +72,12 @@ def _number(path):
     return path.name.isdecimal()
 
 
-def in_the_middle(folder, count=1):
+def in_the_middle(folder, driver, count=1):
     """Runs with a checkpoint whose process is going, once there are so many."""
     runs = folder / "small" / "runs"
 
     def going():
+        assert driver.poll() is None, (folder / "out").read_text()
         found = processes_of(folder)
         begun = {n: p for n, p in found.items() if list((runs / n).glob("checkpoints/step-*"))}
         return begun if len(begun) >= count else None
@@ -131,12 +132,12 @@ def test_a_worker_and_then_a_node_are_killed(cluster, whole, tmp_path, tally):
     cluster.wait_for_nodes()
     (tmp_path / "small.toml").write_text(STUDY)
     driver = start(tmp_path, "small.toml", "--out", "small", "--address", cluster.address)
-    name, number = next(iter(in_the_middle(tmp_path).items()))
+    name, number = next(iter(in_the_middle(tmp_path, driver).items()))
     worker = parent_of(number)
     os.kill(worker, signal.SIGKILL)
     wait(lambda: not Path(f"/proc/{number}").exists(), 20)  # the run went with its worker
     wait(lambda: StudyFolder.open(str(tmp_path / "small")).outcome(name).losses == 1)
-    in_the_middle(tmp_path, 2)
+    in_the_middle(tmp_path, driver, 2)
     cluster.remove_node(node, allow_graceful=False)
     assert driver.wait(LONGEST_S) == 0, (tmp_path / "out").read_text()
     check_same(tmp_path, whole, tally, "sweep: worker and node killed", 2, losses=2)
@@ -146,7 +147,7 @@ def test_a_worker_and_then_a_node_are_killed(cluster, whole, tmp_path, tally):
 def test_the_driver_is_killed(engine, whole, tmp_path, tally):
     (tmp_path / "small.toml").write_text(STUDY)
     driver = start(tmp_path, "small.toml", "--out", "small", "--engine", engine)
-    running = in_the_middle(tmp_path)
+    running = in_the_middle(tmp_path, driver)
     driver.kill()
     driver.wait()
     for number in running.values():
@@ -163,7 +164,7 @@ def test_the_head_is_restarted(whole, tmp_path, tally):
     first = Cluster(initialize_head=True, head_node_args=head)
     (tmp_path / "small.toml").write_text(STUDY)
     driver = start(tmp_path, "small.toml", "--out", "small", "--address", first.address)
-    in_the_middle(tmp_path)
+    in_the_middle(tmp_path, driver)
     first.remove_node(first.head_node, allow_graceful=False)
     status = driver.wait(LONGEST_S)
     first.shutdown()
