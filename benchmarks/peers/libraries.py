@@ -27,7 +27,8 @@ class Library(NamedTuple):
 LIBRARIES = {
     "rejax": Library(
         "rejax", "run_rejax", ("rejax", "gymnax", "jax"),
-        {"cartpole": ("dqn", "iqn"), "breakout": ("dqn",), "screens": ("dqn",)}, own_seeds=True,
+        {"cartpole": ("dqn", "iqn"), "cartpole-2000": ("dqn",), "breakout": ("dqn",),
+         "screens": ("dqn",)}, own_seeds=True,
     ),
     "sb3": Library(
         "sb3", "run_sb3", ("stable-baselines3", "torch"), dict.fromkeys(

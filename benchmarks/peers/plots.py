@@ -28,10 +28,8 @@ def speed() -> None:
             [value - float(row["least"]) for row, value in zip(here, values, strict=True)],
             [float(row["most"]) - value for row, value in zip(here, values, strict=True)],
         ]
-        labels = [
-            f"{row['library']}  {row['algo']}" + (f" ×{row['seeds']}" if row["seeds"] != "1" else "")
-            for row in here
-        ]  # fmt: skip
+        labels = [f"{row['library']}  {row['algo']} ×{row['seeds']}" for row in here]
+        labels = [label.removesuffix(" ×1") for label in labels]
         colours = [COLOURS[row["library"]] for row in here]
         panel.barh(labels, values, xerr=spread, color=colours, error_kw={"lw": 0.8})
         panel.set_xscale("log")

@@ -16,7 +16,12 @@ RAW = (
     "task", "library", "algo", "seeds", "round", "steps_per_s", "updates_per_s", "steps_per_cpu_s",
     "steps", "seconds", "import_s", "ready_s", "peak_mib", "why",
 )  # fmt: skip
-NAMES = {"cartpole": "CartPole", "breakout": "MinAtar Breakout", "screens": "84×84×4, free"}
+NAMES = {
+    "cartpole": "CartPole",
+    "cartpole-2000": "CartPole, a replay of 2,000",
+    "breakout": "MinAtar Breakout",
+    "screens": "84×84×4, a free environment",
+}
 
 
 def write_csv(name: str, rows: Iterable[dict[str, Any]], columns: Iterable[str]) -> None:
@@ -61,7 +66,8 @@ def summary() -> list[dict[str, Any]]:
                 "task": task, "algo": algo, "seeds": seeds, "library": library,
                 "rounds": len(found), "steps_per_s": rates[0], "least": rates[1], "most": rates[2],
                 "updates_per_s": _median(found, "updates_per_s"),
-                "import_s": _median(found, "import_s"), "ready_s": float(next(iter(found.values()))["ready_s"]),
+                "import_s": _median(found, "import_s"),
+                "ready_s": float(next(iter(found.values()))["ready_s"]),
                 "peak_mib": int(_median(found, "peak_mib")),
             }  # fmt: skip
             if library != "idrl" and mine:

@@ -36,7 +36,13 @@ class Task:
 CARTPOLE = Task("cartpole", replay=50_000, starts=1_000, loop_steps=2_000, compiled_steps=40_000)
 BREAKOUT = Task("breakout", replay=50_000, starts=1_000, loop_steps=1_200, compiled_steps=6_000)
 SCREENS = Task("screens", replay=2_000, starts=400, loop_steps=160, compiled_steps=160)
-TASKS = {task.name: task for task in (CARTPOLE, BREAKOUT, SCREENS)}
+TASKS = {
+    "cartpole": CARTPOLE,
+    # rejax draws from the whole replay at every update: here there is little of it
+    "cartpole-2000": replace(CARTPOLE, replay=2_000),
+    "breakout": BREAKOUT,
+    "screens": SCREENS,
+}
 
 # Settings of the distributional agents, the same for all: C51's and QR-DQN's 51 numbers an action,
 # IQN's 16 drawn fractions (32 to act).
@@ -48,7 +54,7 @@ LEARNING = {
     "cartpole": replace(CARTPOLE, batch=64, target_every=200),
     "breakout": replace(BREAKOUT, lr=5e-4, eps_steps=20_000),
 }
-STEPS = {"cartpole": 50_000, "breakout": 60_000}
+STEPS = {"cartpole": 50_000, "breakout": 40_000}
 EVAL_EVERY = {"cartpole": 5_000, "breakout": 10_000}
 EVAL_EPISODES = 20
 FIRST_SEED, SEEDS = 100, 10
