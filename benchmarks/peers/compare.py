@@ -1,4 +1,4 @@
-"""Speed beside the peers: python -m benchmarks.peers.compare [--tasks cartpole …] [--rounds 3]
+"""Speed beside the peers: python -m benchmarks.peers.compare [--tasks cartpole …] [--algos dqn …]
 
 In every round each library takes its turn, ours first; a ratio is ours over theirs within a round.
 Results go to results/speed/peers*.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Iterable
 from typing import Any
 
 from benchmarks.peers import tables, work
@@ -24,26 +25,30 @@ THREADS = {"screens": 2}
 MANY_SEEDS = ("cartpole", "cartpole-2000", "breakout")
 
 
-def jobs_of(algos: tuple[str, ...], task: str, many: bool) -> list[dict[str, Any]]:
-    jobs = [{"algo": algo, "seeds": 1} for algo in algos]
-    if many and task in MANY_SEEDS and "dqn" in algos:
+def jobs_of(algos: Iterable[str], task: str, many: bool) -> list[dict[str, Any]]:
+    jobs: list[dict[str, Any]] = [{"algo": algo, "seeds": 1} for algo in algos]
+    if many and task in MANY_SEEDS and any(job["algo"] == "dqn" for job in jobs):
         jobs.append({"algo": "dqn", "seeds": MANY})
     return jobs
 
 
-def ours(task: str, cache: str) -> list[dict[str, Any]]:
-    request = {"task": task, "jobs": jobs_of(OURS[task], task, True)}
+def ours(task: str, asked: Iterable[str], cache: str) -> list[dict[str, Any]]:
+    request = {"task": task, "jobs": jobs_of(_both(OURS[task], asked), task, True)}
     return ask("idrl", request, XDG_CACHE_HOME=cache)
 
 
-def theirs(library: str, task: str) -> list[dict[str, Any]]:
+def theirs(library: str, task: str, asked: Iterable[str]) -> list[dict[str, Any]]:
     about = LIBRARIES[library]
     request = {"task": task, "threads": THREADS.get(task, 1)}
-    algos = about.algos[task]
+    algos = _both(about.algos[task], asked)
     found = ask(library, request | {"jobs": jobs_of(algos, task, about.own_seeds)})
     if not about.own_seeds and library == "sb3" and task in MANY_SEEDS:
         found.append(side_by_side(library, request))
     return found
+
+
+def _both(algos: Iterable[str], asked: Iterable[str]) -> list[str]:
+    return [algo for algo in algos if algo in asked]
 
 
 def side_by_side(library: str, request: dict[str, Any]) -> dict[str, Any]:
@@ -60,7 +65,7 @@ def side_by_side(library: str, request: dict[str, Any]) -> dict[str, Any]:
     return found[0] | {"seeds": MANY} | summed | slowest
 
 
-def measure(task: str, rounds: int, cache: str) -> list[dict[str, Any]]:
+def measure(task: str, rounds: int, asked: Iterable[str], cache: str) -> list[dict[str, Any]]:
     """The first round finds nothing compiled: how soon a library is ready is told from it."""
     rows: list[dict[str, Any]] = []
 
@@ -74,12 +79,12 @@ def measure(task: str, rounds: int, cache: str) -> list[dict[str, Any]]:
             )
 
     for number in range(rounds):
-        add("idrl", number, ours(task, cache))
+        add("idrl", number, ours(task, asked, cache))
         for library, about in LIBRARIES.items():
-            if task not in about.algos:
+            if not _both(about.algos.get(task, ()), asked):
                 continue
             try:
-                add(library, number, theirs(library, task))
+                add(library, number, theirs(library, task, asked))
             except Missing as error:
                 print(f"{task} {number} {library}: — ({error})", flush=True)
                 rows.append({"task": task, "library": library, "round": number, "why": str(error)})
@@ -90,11 +95,12 @@ def measure(task: str, rounds: int, cache: str) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--tasks", nargs="*", default=list(work.TASKS), choices=list(work.TASKS))
+    parser.add_argument("--algos", nargs="*", default=list(ALL), choices=list(ALL))
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     for task in options.tasks:
         with tempfile.TemporaryDirectory() as cache:
-            measure(task, options.rounds, cache)
+            measure(task, options.rounds, options.algos, cache)
         tables.summarise()
 
 
