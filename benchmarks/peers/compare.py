@@ -1,7 +1,8 @@
 """Speed beside the peers: python -m benchmarks.peers.compare [--tasks cartpole …] [--algos dqn …]
 
-In every round each library takes its turn, ours first; a ratio is ours over theirs within a round.
-Results go to results/speed/peers*.
+In every round each library takes its turn, ours first; a ratio is ours over theirs within a round,
+by processor time, which a busy machine stretches least, and by the clock on the wall. Results go to
+results/speed/peers*.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from benchmarks.peers import work
 from benchmarks.peers.libraries import ask
 from benchmarks.peers.tables import write_csv
 
-COLUMNS = ("task", "library", "like", "seed", "steps", "value", "seconds")
+COLUMNS = ("task", "library", "like", "seed", "steps", "value")
 
 
 def curves(task: str) -> list[dict[str, Any]]:

@@ -17,32 +17,23 @@ COLOURS = {
 
 
 def speed() -> None:
-    """Environment steps per second, a panel for each task."""
+    """Environment steps per second of processor time, a panel for each task."""
     rows = read_csv("peers.csv")
     tasks = [task for task in NAMES if any(row["task"] == task for row in rows)]
     figure, panels = plt.subplots(1, len(tasks), figsize=(4.6 * len(tasks), 4.6), squeeze=False)
     for panel, task in zip(panels[0], tasks, strict=True):
         here = [row for row in rows if row["task"] == task][::-1]
-        values = [float(row["steps_per_s"]) for row in here]
-        spread = [
-            [value - float(row["least"]) for row, value in zip(here, values, strict=True)],
-            [float(row["most"]) - value for row, value in zip(here, values, strict=True)],
-        ]
+        values = [float(row["steps_per_cpu_s"]) for row in here]
         labels = [f"{row['library']}  {row['algo']} ×{row['seeds']}" for row in here]
         labels = [label.removesuffix(" ×1") for label in labels]
-        colours = [COLOURS[row["library"]] for row in here]
-        panel.barh(labels, values, xerr=spread, color=colours, error_kw={"lw": 0.8})
+        panel.barh(labels, values, color=[COLOURS[row["library"]] for row in here])
         panel.set_xscale("log")
         panel.set_xlim(min(values) / 2, max(values) * 4)
         for place, value in enumerate(values):
-            panel.annotate(
-                f" {value:,.0f}", (max(value, value + spread[1][place]), place), va="center",
-                fontsize=7,
-            )  # fmt: skip
+            panel.annotate(f" {value:,.0f}", (value, place), va="center", fontsize=7)
         panel.set_title(NAMES[task], fontsize=10)
-        panel.set_xlabel("environment steps per second (log)", fontsize=8)
-        panel.tick_params(labelsize=8)
-        panel.spines[["top", "right"]].set_visible(False)
+        panel.set_xlabel("environment steps per second of processor time (log)", fontsize=8)
+        _plain(panel)
     _save(figure, "peers.png")
 
 
@@ -66,9 +57,9 @@ def learning() -> None:
             panel.set_title(f"{NAMES[task]}, set like {other}", fontsize=10)
             panel.set_xlabel("environment steps", fontsize=8)
             panel.set_ylabel("return of greedy episodes", fontsize=8)
-            panel.legend(frameon=False, fontsize=8)
-            panel.tick_params(labelsize=8)
-            panel.spines[["top", "right"]].set_visible(False)
+            _plain(panel)
+            if panel.lines:
+                panel.legend(frameon=False, fontsize=8)
     _save(figure, "learning.png")
 
 
@@ -103,10 +94,14 @@ def scaling() -> None:
         panel.set_ylim(0)
         panel.set_xlabel(what, fontsize=8)
         panel.set_ylabel(f"µs per {here[0]['unit']}", fontsize=8)
-        panel.tick_params(labelsize=8)
-        panel.spines[["top", "right"]].set_visible(False)
+        _plain(panel)
     panels[0][0].legend(frameon=False, fontsize=8)
     _save(figure, "scaling.png")
+
+
+def _plain(panel) -> None:
+    panel.tick_params(labelsize=8)
+    panel.spines[["top", "right"]].set_visible(False)
 
 
 def _save(figure, name: str) -> None:
