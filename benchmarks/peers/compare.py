@@ -89,7 +89,7 @@ def measure(task: str, rounds: int, asked: Iterable[str], cache: str) -> list[di
             except Missing as error:
                 print(f"{task} {number} {library}: — ({error})", flush=True)
                 rows.append({"task": task, "library": library, "round": number, "why": str(error)})
-        tables.write_raw(task, rows)
+            tables.write_raw(task, rows)
     return rows
 
 

@@ -75,7 +75,7 @@ def main() -> None:
             row["cpu_growth"] = row["cpu_us"] / series[0]["cpu_us"]
             print({key: row[key] for key in COLUMNS}, flush=True)
         rows += series
-    write_csv("scaling.csv", rows, COLUMNS)
+        write_csv("scaling.csv", rows, COLUMNS)
 
 
 if __name__ == "__main__":
