@@ -39,27 +39,27 @@ def speed() -> None:
 
 def learning() -> None:
     """Mean over seeds with a bootstrapped 95% interval: ours and the other, set alike."""
-    curves = {task: read_csv(f"learning_{task}.csv") for task in ("cartpole", "breakout")}
-    tasks = [task for task, rows in curves.items() if rows]
-    figure, panels = plt.subplots(len(tasks), 2, figsize=(9, 3.3 * len(tasks)), squeeze=False)
-    for line, task in zip(panels, tasks, strict=True):
-        for panel, other in zip(line, ("sb3", "rejax"), strict=True):
-            for library in ("idrl", other):
-                steps, values = curve(curves[task], library, other)
-                if not len(steps):
-                    continue
-                low, high = interval(values)
-                panel.plot(
-                    steps, values.mean(0), color=COLOURS[library],
-                    label=f"{library} ({len(values)} seeds)",
-                )  # fmt: skip
-                panel.fill_between(steps, low, high, color=COLOURS[library], alpha=0.2, lw=0)
-            panel.set_title(f"{NAMES[task]}, set like {other}", fontsize=10)
-            panel.set_xlabel("environment steps", fontsize=8)
-            panel.set_ylabel("return of greedy episodes", fontsize=8)
-            _plain(panel)
-            if panel.lines:
-                panel.legend(frameon=False, fontsize=8)
+    rows = {task: read_csv(f"learning_{task}.csv") for task in ("cartpole", "breakout")}
+    pairs = [
+        (task, other)
+        for task in rows
+        for other in ("sb3", "rejax")
+        if any(row["library"] == other for row in rows[task])
+    ]
+    figure, panels = plt.subplots(1, len(pairs), figsize=(4.2 * len(pairs), 3.3), squeeze=False)
+    for panel, (task, other) in zip(panels[0], pairs, strict=True):
+        for library in ("idrl", other):
+            steps, values = curve(rows[task], library, other)
+            low, high = interval(values)
+            label = f"{library} ({len(values)} seeds)"
+            panel.plot(steps, values.mean(0), color=COLOURS[library], label=label)
+            panel.fill_between(steps, low, high, color=COLOURS[library], alpha=0.2, lw=0)
+        panel.set_title(f"{NAMES[task]}, set like {other}", fontsize=10)
+        panel.set_xlabel("environment steps", fontsize=8)
+        panel.set_ylabel("return of greedy episodes", fontsize=8)
+        panel.set_ylim(0)
+        panel.legend(frameon=False, fontsize=8)
+        _plain(panel)
     _save(figure, "learning.png")
 
 
@@ -88,14 +88,12 @@ def scaling() -> None:
     for panel, what in zip(panels[0], kinds, strict=True):
         here = [row for row in rows if row["what"] == what]
         at = [float(row["value"]) for row in here]
-        for name, label in (("wall_us", "wall"), ("cpu_us", "processor")):
-            panel.plot(at, [float(row[name]) for row in here], marker="o", ms=3, label=label)
+        panel.plot(at, [float(row["cpu_us"]) for row in here], marker="o", ms=3)
         panel.set_xscale("log")
         panel.set_ylim(0)
         panel.set_xlabel(what, fontsize=8)
-        panel.set_ylabel(f"µs per {here[0]['unit']}", fontsize=8)
+        panel.set_ylabel(f"processor time, µs per {here[0]['unit']}", fontsize=8)
         _plain(panel)
-    panels[0][0].legend(frameon=False, fontsize=8)
     _save(figure, "scaling.png")
 
 
