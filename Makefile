@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test faults lint docs clean
+.PHONY: demo test faults lint docs bench-setup bench clean
 
 demo: $(VENV)/.run
 	$(BIN)/idrl train
@@ -24,6 +24,14 @@ lint: $(VENV)/.dev
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+# What idrl is compared with, each in an environment of its own under .peers/ (gigabytes; PyTorch).
+bench-setup: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.peers.install
+
+# Speed beside those peers, to results/speed/; whoever is not installed is a dash.
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.peers
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "idrl needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
