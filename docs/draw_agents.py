@@ -12,9 +12,21 @@ from html import escape
 from pathlib import Path
 
 from idrl.agents import AgentSpec, agent_names, declared
-from idrl.agents.choosing import EpsilonGreedy, Ids, ReturnThompson, Rule, Thompson, Ucb, Vote
+from idrl.agents.choosing import EpsilonGreedy, Ids, ReturnThompson, Thompson, Ucb, Vote
+from idrl.agents.noise import GaussianNoise, OuNoise, Sample, Undirected
+from idrl.agents.rule import Rule
 from idrl.agents.spec import Adam, Learning, RmsProp
-from idrl.networks.heads import Bayesian, Categorical, Ensemble, Head, Implicit, Quantile
+from idrl.networks.heads import (
+    Actor,
+    Bayesian,
+    Categorical,
+    Ensemble,
+    GaussianActor,
+    Head,
+    Implicit,
+    Quantile,
+    ValueHead,
+)
 from idrl.networks.trunks import MinAtarCnn, Mlp, Trunk
 
 FOLDER = Path(__file__).parent / "images" / "agents"
@@ -28,7 +40,9 @@ INK, SOFT, GRADIENT, DATA = "#222222", "#777777", "#D55E00", "#0072B2"
 
 def draw(name: str, spec: AgentSpec) -> str:
     """The picture of one declaration, as the text of an SVG file."""
-    boxes = {key: [f"{key}: {head.kind}", *head_says(head)] for key, head in spec.heads.items()}
+    boxes = {
+        key: [f"{key}: {head.kind}", *head_says(head, spec)] for key, head in spec.heads.items()
+    }
     rules = {
         "explore": [f"explore: {spec.explore.kind}", *rule_says(spec.explore)],
         "evaluate": [f"evaluate: {spec.evaluate.kind}", *rule_says(spec.evaluate)],
@@ -85,17 +99,22 @@ def draw(name: str, spec: AgentSpec) -> str:
 
 def trunk_says(trunk: Trunk) -> list[str]:
     if isinstance(trunk, Mlp):
+        if not trunk.hidden:
+            return ["no layers"]
         return ["dense " + ", ".join(map(str, trunk.hidden)), f"init {trunk.init}"]
     if isinstance(trunk, MinAtarCnn):
         return [f"{trunk.channels} filters 3×3", f"init {trunk.init}"]
     return ["32×8×8/4, 64×4×4/2,", "64×3×3/1", f"init {trunk.init}"]
 
 
-def head_says(head: Head) -> list[str]:
+def head_says(head: Head, spec: AgentSpec) -> list[str]:
     hidden = ", ".join(map(str, head.hidden))
+    if isinstance(head, (Actor, GaussianActor)):
+        return actor_says(head, hidden)
     noun = "Q-function" if head.members == 1 else "Q-functions"
     if isinstance(head, Ensemble):
-        lines = [f"{head.k} {noun}, {hidden} hidden units", f"{_target(head)}, {head.error} loss"]
+        lines = [f"{head.k} {noun}, {hidden} hidden units"]
+        lines.append(f"{_target(head, spec)}, {head.error} loss")
         if head.mask_prob < 1:
             lines.append(f"each head sees {head.mask_prob:g} of the data")
         if head.prior_scale > 0:
@@ -106,10 +125,10 @@ def head_says(head: Head) -> list[str]:
             f"{head.k} weights drawn from its posterior",
             f"prior sd {head.prior_std:g}, noise sd {head.noise_std:g}",
             f"fitted to {head.fit_batch:,} transitions",
-            f"{_target(head)}, {head.error} loss",
+            f"{_target(head, spec)}, {head.error} loss",
         ]
     else:
-        lines = [f"{_shape(head)}, {hidden} hidden units", _target(head)]
+        lines = [f"{_shape(head)}, {hidden} hidden units", _target(head, spec)]
     if head.dueling:
         lines.append("dueling: value + advantage")
     if head.noisy > 0:
@@ -125,11 +144,35 @@ def _shape(head: Categorical | Quantile | Implicit) -> str:
     return f"N = {head.samples}, K = {head.act_samples}, κ = {head.kappa:g}"
 
 
-def _target(head: Head) -> str:
+def actor_says(head: Actor | GaussianActor, hidden: str) -> list[str]:
+    climbs = {"mean": "the mean of the critics", "first": "the first critic"}
+    lines = [f"an action, {hidden} hidden units"]
+    lines.append(f"climbs {climbs.get(head.climbs, 'the smallest critic')}")
+    if head.delay > 1:
+        lines.append(f"every {head.delay} updates")
+    if isinstance(head, GaussianActor):
+        lines.append(f"entropy {head.entropy:g} a number")
+    elif head.smoothing:
+        lines.append(f"smoothed by {head.smoothing:g}, at most {head.smoothing_clip:g}")
+    return lines
+
+
+def _target(head: ValueHead, spec: AgentSpec) -> str:
+    if spec.actor is not None:
+        actor = spec.heads[spec.actor]
+        assert isinstance(actor, (Actor, GaussianActor))
+        alone = head.members == 1 or actor.targets == "own"
+        return "its own target" if alone else "smallest target"
     return "double targets" if head.double else "targets by their own max"
 
 
 def rule_says(rule: Rule) -> list[str]:
+    if isinstance(rule, GaussianNoise):
+        return [f"+ {rule.scale:g}·N(0, 1)"]
+    if isinstance(rule, OuNoise):
+        return ["+ x, a process with", f"θ = {rule.theta:g}, scale {rule.scale:g}"]
+    if isinstance(rule, Undirected):
+        return ["a draw"] if isinstance(rule, Sample) else ["the actor’s action"]
     if isinstance(rule, Ids):
         noise = f"ρ² = {rule.rho2:g}" if rule.noise == "constant" else f"noise {rule.noise}"
         floor = [f"ρ² ≥ {rule.rho2_floor:g}"] if rule.noise == "normalized" else []
@@ -150,6 +193,13 @@ def told(spec: AgentSpec, rule: Rule) -> dict[str, str]:
     """Which heads a rule listens to, and for what."""
     q = max(spec.heads, key=lambda key: spec.heads[key].members)
     z = next((key for key, head in spec.heads.items() if head.knows_variance), None)
+    if isinstance(rule, Undirected):
+        assert spec.actor is not None
+        return {spec.actor: "a"}
+    if spec.actor is not None:
+        names = {"ids": "μ, σ", "ucb": "μ, σ", "thompson": "Qₖ"}
+        noise = {z: "ρ²"} if z is not None and isinstance(rule, Ids) else {}
+        return {q: names.get(rule.kind, "mean")} | noise | {spec.actor: "candidates"}
     if isinstance(rule, Ids):
         with_noise = z is not None and rule.noise != "constant"
         return {q: "μ, σ"} | ({z: "ρ²"} if with_noise and z is not None else {})
@@ -166,9 +216,16 @@ def learning_says(spec: AgentSpec) -> list[str]:
         f"replay of {learning.replay_capacity:,} steps, {_drawn(learning)}; "
         f"batch {learning.batch_size}, {learning.n_step}-step targets, γ = {learning.gamma:g}",
         f"{_optimiser(spec.optimiser)}; an update every {learning.update_every_steps} steps, "
-        f"target copied every {learning.target_every_steps:,}, "
+        f"{_renewed(learning)}, "
         f"from step {learning.learning_starts_steps:,} on",
     ]
+
+
+def _renewed(learning: Learning) -> str:
+    every = learning.target_every_steps
+    if learning.target_share == 1:
+        return f"target copied every {every:,}"
+    return f"target moved by {learning.target_share:g} every {every:,}"
 
 
 def _drawn(learning: Learning) -> str:

@@ -102,4 +102,5 @@ def test_numbers_of_the_pages_are_those_measured():
         for said in (line, cell):
             assert f"{row['solved']} of {row['seeds']}" in said
             assert f"{float(row['last']):.3g} ± {float(row['last_ci95']):.3g}" in said
-    assert {row["agent"] for row in rows if row["task"] == "deep_sea/10"} == set(AGENTS)
+    numbered = {name for name in AGENTS if declared(name).actor is None}
+    assert {row["agent"] for row in rows if row["task"] == "deep_sea/10"} == numbered

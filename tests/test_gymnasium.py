@@ -384,7 +384,7 @@ class Nan(Toy):
     [
         (Fails, r"Fails raised RuntimeError at step 3 of an episode .* action \d: out of luck\."),
         (Nan, r"Nan returned .* not finite at step 1 of an episode .* action \d\."),
-        (gymnasium.make("Pendulum-v1"), "gym/Pendulum-v1 has continuous actions"),
+        (gymnasium.make("Pendulum-v1"), "gym/Pendulum-v1 has 1-dimensional continuous actions"),
     ],
 )
 def test_what_goes_wrong_is_named(tmp_path, env, says):

@@ -23,6 +23,7 @@ _HOME = {
     "register_env": "envs",
     "Env": "envs",
     "Step": "envs",
+    "Box": "actions",
     "Decision": "ids",
     "IdrlError": "errors",
     "RunFailed": "errors",
@@ -34,6 +35,7 @@ __all__ = [*_HOME, *_MODULES]
 
 if TYPE_CHECKING:  # what __getattr__ finds, for type checkers and editors
     from idrl import agents, bandits, envs, ids, losses, rules  # noqa: F401
+    from idrl.actions import Box  # noqa: F401
     from idrl.agents import AgentSpec, register_agent  # noqa: F401
     from idrl.api import Run, evaluate, load, open_run, train  # noqa: F401
     from idrl.envs import Env, Step, register_env  # noqa: F401

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from idrl.agents import Agent
+from idrl.actions import actions_of, in_words, to_table
+from idrl.agents import Agent, make_agent
 from idrl.atari import steps_of
 from idrl.config import RunConfig, assignments, in_frames, read_config, resolve
 from idrl.devices import prepare
@@ -130,12 +131,13 @@ def train(
     )  # fmt: skip
     world = make_env(resolved.env) if given is None else given
     # refuses what cannot be built, or not here
-    _check_here(Agent(resolved.spec, world.obs_shape, world.num_actions), resolved, world)
+    actions = actions_of(world)
+    _check_here(make_agent(resolved.spec, world.obs_shape, actions, world.name), resolved, world)
     sinks = _sinks({}, how.asked)
     path = Path(out) if out else free_name(Path("runs"), f"{resolved.agent}-{resolved.env}")
     about = {
         "obs_shape": list(world.obs_shape),
-        "num_actions": world.num_actions,
+        **to_table(actions),
         "env_object": given is not None,
         "deterministic": deterministic,
         "device": f"{jax.device_count()} × {jax.devices()[0].device_kind}",
@@ -181,12 +183,12 @@ def _resume(
     sinks = _sinks(about.get("sinks", {}), how.asked)
     world = make_env(config.env if env is None else env)
     shape, actions = folder.read_shapes()
-    if (world.obs_shape, world.num_actions) != (shape, actions):
+    if (world.obs_shape, actions_of(world)) != (shape, actions):
         raise IdrlError(
-            f"the run is for observations of shape {shape} and {actions} actions, but {world.name} "
-            f"has {world.obs_shape} and {world.num_actions}."
+            f"the run is for observations of shape {shape} and {in_words(actions)}, but "
+            f"{world.name} has {world.obs_shape} and {in_words(actions_of(world))}."
         )
-    _check_here(Agent(config.spec, shape, actions), config, world)
+    _check_here(make_agent(config.spec, shape, actions), config, world)
     return _go(folder, config, world, sinks, how, keep=config != old)
 
 
@@ -246,7 +248,7 @@ def load(path: str | Path | Run, seed: int | None = None, weights: str = "best")
         return load_policy(Path(path))
     run = open_run(path)
     place = _newest_checkpoint(run)
-    agent = Agent(run.config.spec, *RunFolder.open(run.path).read_shapes())
+    agent = make_agent(run.config.spec, *RunFolder.open(run.path).read_shapes())
     count = run.config.seeds
     scores = checkpoint.restore(place, jax.ShapeDtypeStruct((count,), np.float32), "best/score")
     if seed is None:
@@ -286,7 +288,8 @@ def evaluate(
         raise IdrlError("this run was trained on an environment object; pass it as env=….")
     prepare()
     world = make_env(run.config.env if env is None else env)
-    check_memory(Agent(run.config.spec, *folder.read_shapes()), run.config, world, playing=True)
+    agent = make_agent(run.config.spec, *folder.read_shapes())
+    check_memory(agent, run.config, world, playing=True)
     program = make_program(run.config, world)
     state, _, _ = restore_state(program, folder)
     try:

@@ -9,7 +9,7 @@ from typing import Any
 
 from idrl import atari
 from idrl.agents import AgentSpec, declared
-from idrl.agents.choosing import Rule
+from idrl.agents.rule import Rule
 from idrl.agents.spec import Adam, Learning, RmsProp
 from idrl.errors import IdrlError
 from idrl.networks.heads import Head

@@ -27,7 +27,7 @@ POLICIES = ("deterministic", "additive", "randomized")
 
 
 class Decision(NamedTuple):
-    """What a rule decided for each state, and why. All but `action` are `[..., A]`."""
+    """What a rule decided for each state, and why. Unless noted they are `[..., A]`."""
 
     action: Array  # [...]
     mu: Array  # mean of the heads
@@ -37,6 +37,16 @@ class Decision(NamedTuple):
     info_gain: Array  # what the action may teach
     ratio: Array  # regret² / info_gain
     probs: Array  # the distribution that `action` was drawn from
+    candidates: Array | None = None  # [..., A, D] the actions compared, where they are continuous
+
+    @property
+    def taken(self) -> Array:
+        """What to do: `action`, or the candidate with that number `[..., D]`."""
+        if self.candidates is None:
+            return self.action
+        xp = _namespace(self.candidates)
+        number = xp.maximum(xp.asarray(self.action), 0)[..., None, None]  # -1: none was finite
+        return xp.take_along_axis(self.candidates, number, -2)[..., 0, :]
 
 
 def decide(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 
 from idrl.agents import agent_names, agent_summary
-from idrl.agents.choosing import Rule
+from idrl.agents.rule import Rule
 from idrl.envs import families
 from idrl.envs.registry import atari_games
 

@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from idrl.agents import Agent
+from idrl.actions import Box, to_table
+from idrl.agents import Agent, make_agent
 from idrl.config import RunConfig
 from idrl.errors import IdrlError
 from idrl.ids import Decision
@@ -42,7 +43,7 @@ class Policy:
             "version": metadata.version("idrl"),
             "config": to_dict(self.config),
             "obs_shape": list(self.agent.obs_shape),
-            "num_actions": self.agent.num_actions,
+            **to_table(self.agent.actions),
             "seed": self.seed,
         }
         draft = path.with_name(f".{path.name}.draft-{os.getpid()}")
@@ -59,7 +60,7 @@ class Policy:
     def _choose(self, rule, noisy, params, prior, obs, mask, key):
         n = obs.shape[0]
         steps = jnp.int32(self.config.training.steps)  # schedules at their end
-        first, memory = jnp.ones(n, bool), jnp.zeros(n, jnp.int32)
+        first, memory = jnp.ones(n, bool), self.agent.blank_memory(n)
         return self.agent.choose(
             rule, params, prior, obs, first, memory, key, steps, mask, noisy=noisy
         )[0]
@@ -67,7 +68,7 @@ class Policy:
     def predict(self, obs: Any, mask: Any = None) -> np.ndarray:
         """Actions by the agent's evaluation rule (greedy on the mean of the heads; Bootstrapped
         DQN: their vote), for one observation or a batch. `mask` is true where allowed."""
-        return self._call(self._evaluate, obs, mask, 0).action
+        return self._call(self._evaluate, obs, mask, 0).taken
 
     def explain(self, obs: Any, mask: Any = None, seed: int = 0) -> Decision:
         """The full `Decision` of the rule it explores with. `seed` is for rules that draw."""
@@ -85,12 +86,14 @@ class Policy:
                 f"not {obs.shape}."
             )
         single = obs.ndim == len(shape)
+        if mask is not None and isinstance(self.agent.actions, Box):
+            raise IdrlError("continuous actions have no mask: leave it away.")
         if single:
             obs, mask = obs[None], None if mask is None else np.asarray(mask)[None]
         if obs.dtype == np.float64:
             obs = obs.astype(np.float32)
         decision = function(self.params, self.prior, obs, mask, jax.random.key(seed))
-        return Decision(*(np.asarray(x)[0] if single else np.asarray(x) for x in decision))
+        return jax.tree.map(lambda x: np.asarray(x)[0] if single else np.asarray(x), decision)
 
 
 def load_policy(path: Path) -> Policy:
@@ -113,7 +116,7 @@ def load_policy(path: Path) -> Policy:
             f"{MODEL_FORMAT}."
         )
     config = build(RunConfig, about.get("config", {}))
-    agent = Agent(config.spec, *shapes_of(about, name))
+    agent = make_agent(config.spec, *shapes_of(about, name))
     params, prior = shapes(agent)
     tree = read_arrays(path, {"params": params, "prior": prior})
     seed = about.get("seed")

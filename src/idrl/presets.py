@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from idrl import atari
+from idrl import atari, control_presets
 from idrl.envs import HostEnv, family_of, make_env
 from idrl.envs.bsuite import game_of
 from idrl.envs.registry import is_registered, option_of, size_of
@@ -42,6 +42,8 @@ def preset(
     if obs_shape is None and (family_of(env) == "gym" or is_registered(env)):
         world = make_env(env)
         obs_shape = world.obs_shape if isinstance(world, HostEnv) else None
+    if any(head["kind"] in ("actor", "gaussian_actor") for head in agent["heads"].values()):
+        return control_presets.settings(agent, env)
     if obs_shape is not None and len(obs_shape) == 3:
         return _by_kind(agent, **images(obs_shape))
     family = family_of(_LIKE.get(env.partition("?")[0], env))

@@ -54,7 +54,7 @@ class Row(NamedTuple):
     """What E environments did in one vector step."""
 
     obs: jax.Array  # [E, ...] (the newest frame of a stack)
-    action: jax.Array  # [E]
+    action: jax.Array  # [E], or [E, D] of continuous actions
     reward: jax.Array  # [E]
     terminated: jax.Array  # [E]
     valid: jax.Array  # [E] false where this row is no transition
@@ -67,16 +67,21 @@ class Replay(NamedTuple):
     that is read once into the read, which then needs the array from before as well."""
 
     obs: jax.Array  # [T, E, ...], the newest frame where observations are stacks
-    facts: jax.Array  # [T, E, 4 + K] float32: action, reward, terminated, valid, mask
+    # [T, E, 4 + K] float32: action, reward, terminated, valid, mask; of an action of several
+    # numbers all but the first are behind these
+    facts: jax.Array
     priorities: Priorities | None = None  # T·E leaves; 0 for what is no transition (yet)
 
 
 def _pack(row: Row) -> Replay:
-    columns = [row.action, row.reward, row.terminated, row.valid]
-    facts = jnp.stack([column.astype(jnp.float32) for column in columns], -1)
+    action = row.action if row.action.ndim > 1 else row.action[:, None]
+    columns = [action[:, 0], row.reward, row.terminated, row.valid]
+    parts = [jnp.stack([column.astype(jnp.float32) for column in columns], -1)]
     if row.mask is not None:
-        facts = jnp.concatenate([facts, row.mask.astype(jnp.float32)], -1)
-    return Replay(row.obs, facts)
+        parts.append(row.mask.astype(jnp.float32))
+    if action.shape[1] > 1:
+        parts.append(action[:, 1:])
+    return Replay(row.obs, jnp.concatenate(parts, -1))
 
 
 def empty(row: Row, rows: int, prioritised: bool = False) -> Replay:
@@ -117,20 +122,20 @@ def add(
 
 def sample(
     replay: Replay, key: jax.Array, written: jax.Array, batch: int, gamma: float, n_step: int = 1,
-    importance: float | jax.Array = 1.0, stack: Stack = WHOLE,
+    importance: float | jax.Array = 1.0, stack: Stack = WHOLE, dims: int = 0,
 ) -> Transition:  # fmt: skip
-    """`batch` transitions out of a replay that `written` rows went into.
+    """`batch` transitions out of a replay that `written` rows went into; `dims`: see `gather`.
 
     With priorities each comes with its importance weight: 1 over its probability to the power
     `importance` (β), as a share of the batch's largest.
     """
     if replay.priorities is None:
         time, env = sample_indices(replay, key, written, batch, n_step, stack)
-        return gather(replay, time, env, gamma, n_step, stack)
+        return gather(replay, time, env, gamma, n_step, stack, dims)
     where, prob = trees.draw(replay.priorities, key, batch)
     envs = replay.facts.shape[1]
     weight = (prob.min() / prob) ** importance
-    drawn = gather(replay, where // envs, where % envs, gamma, n_step, stack)
+    drawn = gather(replay, where // envs, where % envs, gamma, n_step, stack, dims)
     return drawn._replace(weight=weight, where=where)
 
 
@@ -173,9 +178,10 @@ def sample_indices(
 
 def gather(
     replay: Replay, time: jax.Array, env: jax.Array, gamma: float, n_step: int = 1,
-    stack: Stack = WHOLE,
+    stack: Stack = WHOLE, dims: int = 0,
 ) -> Transition:  # fmt: skip
-    """The transitions that start at `time` and `env` `[B]`.
+    """The transitions that start at `time` and `env` `[B]`. Of continuous actions `dims` is how
+    many numbers they have; 0 is for whole numbers.
 
     An n-step return ends early where its episode does: with nothing behind a termination, with the
     last observation's value behind a time limit.
@@ -192,13 +198,17 @@ def gather(
         reward += jnp.where(goes_on, discount * facts[:, _REWARD], 0.0)
         discount = jnp.where(goes_on, discount * gamma * (1.0 - facts[:, _TERMINATED]), discount)
         end = jnp.where(goes_on, end + 1, end)
+    end_mask = first.shape[1] - max(dims - 1, 0)
+    action = first[:, _ACTION].astype(jnp.int32)
+    if dims:
+        action = jnp.concatenate([first[:, _ACTION : _ACTION + 1], first[:, end_mask:]], 1)
     return Transition(
         s_tm1=observations(replay, time, env, stack),
-        a_tm1=first[:, _ACTION].astype(jnp.int32),
+        a_tm1=action,
         r_t=reward,
         discount_t=discount,
         s_t=observations(replay, end % rows, env, stack),
-        mask=first[:, _MASK:] if first.shape[1] > _MASK else None,
+        mask=first[:, _MASK:end_mask] if end_mask > _MASK else None,
     )
 
 

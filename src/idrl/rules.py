@@ -30,6 +30,13 @@ def thompson(q_heads: jax.Array, head: jax.Array, **described) -> Decision:
     return _choose(q_heads, _finite(one), **described)
 
 
+def given(q_heads: jax.Array, action: int, **described) -> Decision:
+    """An action that was chosen by something else."""
+    score = jnp.where(jnp.arange(q_heads.shape[-1]) == action, 0.0, -jnp.inf)
+    mu = q_heads.mean(-2)
+    return _choose(q_heads, jnp.broadcast_to(score, mu.shape), **described)
+
+
 def vote(q_heads: jax.Array, *, mask=None, **described) -> Decision:
     """The action most heads are greedy on; ties go to the larger mean, then the lower index."""
     mu = _finite(q_heads.mean(-2))

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from idrl.agents import Agent
+from idrl.actions import actions_of
+from idrl.agents import make_agent
 from idrl.config import RunConfig
 from idrl.envs import Env, HostEnv
 from idrl.errors import IdrlError, TrainingDiverged
@@ -47,7 +48,7 @@ class Interrupted(Exception):
 
 def make_program(config: RunConfig, env: Env | HostEnv, **how: Any) -> Program:
     """`how`: see `Learner`."""
-    agent = Agent(config.spec, env.obs_shape, env.num_actions)
+    agent = make_agent(config.spec, env.obs_shape, actions_of(env), env.name)
     rest = config.training, config.evaluation, config.seeds
     if isinstance(env, HostEnv):
         return Hosted(agent, env, *rest, **how)

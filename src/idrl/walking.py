@@ -50,7 +50,7 @@ def _hosted(env: HostEnv, key: jax.Array) -> Generator[Sight, Any, None]:
     vector = env.make(1)
     try:
         seed = env_seeds(jax.random.key_data(key)[None], "score", 0, 1)[0]
-        shown = vector.step(np.array([-1]), seed)
+        shown = vector.step(env.no_actions(1), seed)
         obs = None
         while True:
             obs = _stacked(env, obs, shown)

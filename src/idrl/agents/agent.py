@@ -8,7 +8,10 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from idrl.agents.choosing import Beliefs, Moment, Rule
+from idrl.actions import Actions
+from idrl.agents.choosing import Beliefs, Moment
+from idrl.agents.noise import Undirected
+from idrl.agents.rule import Rule
 from idrl.agents.spec import AgentSpec
 from idrl.ids import Decision
 from idrl.networks.heads import Bayesian, Ensemble, Transition
@@ -26,32 +29,53 @@ class AgentState(NamedTuple):
 
 
 class Agent:
-    """The functions of one declared agent for one kind of observation. Holds no state."""
+    """The functions of one declared agent for one kind of observation and actions with numbers.
+    Holds no state. `control.ControlAgent` is the same for continuous ones."""
 
-    def __init__(self, spec: AgentSpec, obs_shape: tuple[int, ...], num_actions: int):
+    def __init__(self, spec: AgentSpec, obs_shape: tuple[int, ...], actions: Actions):
         self.spec = spec
-        self.num_actions = num_actions
+        self.actions = actions
         self.obs_shape = tuple(obs_shape)
         self.trunk = spec.trunk.module(self.obs_shape)
-        self.modules = {name: head.module(num_actions) for name, head in spec.heads.items()}
+        self.heads = spec.values
+        self.modules = {name: head.module(self.num_actions) for name, head in self.heads.items()}
         self.optimiser = spec.optimiser.make()
         # Values come from the ensemble if there is one, noise from the head that knows of it.
-        self.q_name = max(spec.heads, key=lambda name: spec.heads[name].members)
-        self.z_name = next((n for n, head in spec.heads.items() if head.knows_variance), None)
-        head = spec.heads[self.q_name]
+        self.q_name = max(self.heads, key=lambda name: self.heads[name].members)
+        self.z_name = next((n for n, head in self.heads.items() if head.knows_variance), None)
+        head = self.heads[self.q_name]
         self.k = head.members
         self.mask_prob = head.mask_prob if isinstance(head, Ensemble) else 1.0
         self.mixed = spec.learning.precision == "mixed"
         self.fit_batch = max(
-            (h.fit_batch for h in spec.heads.values() if isinstance(h, Bayesian)), default=0
+            (h.fit_batch for h in self.heads.values() if isinstance(h, Bayesian)), default=0
         )
+
+    @property
+    def num_actions(self) -> int:
+        """How many values a head has for one input."""
+        assert isinstance(self.actions, int)
+        return self.actions
+
+    def blank_actions(self, envs: int) -> jax.Array:
+        """What a row of the replay has before anything was done."""
+        return jnp.zeros(envs, jnp.int32)
+
+    def blank_memory(self, envs: int) -> jax.Array:
+        """What rules keep, before an episode."""
+        return jnp.zeros(envs, jnp.int32)
+
+    def random_actions(self, key: jax.Array, envs: int, allowed=None) -> jax.Array:
+        if allowed is None:
+            return jax.random.randint(key, (envs,), 0, self.num_actions)
+        return jax.random.categorical(key, jnp.where(allowed, 0.0, -jnp.inf)).astype(jnp.int32)
 
     def init(self, key: jax.Array, example_obs: jax.Array) -> AgentState:
         """`example_obs` `[B, ...]`: typical observations, to measure the priors' spread on."""
         params_key, prior_key = jax.random.split(key)
         params = self._init_params(params_key, example_obs)
         prior = {}
-        for name, head in self.spec.heads.items():
+        for name, head in self.heads.items():
             if isinstance(head, Ensemble) and head.prior_scale > 0 and head.k > 1:
                 prior_key, one_key = jax.random.split(prior_key)
                 fixed = self._init_params(one_key, example_obs, only=name)
@@ -99,7 +123,7 @@ class Agent:
         """
         features = self.trunk.apply(params["trunk"], obs)
         out: dict[str, Any] = {}
-        for number, (name, head) in enumerate(self.spec.heads.items()):
+        for number, (name, head) in enumerate(self.heads.items()):
             share = head.trunk_share
             seen = features if share == 1 else optax.scale_gradient(features, share)
             chance = {}
@@ -114,10 +138,10 @@ class Agent:
 
     def beliefs(self, params, prior, obs: jax.Array, key=None, noisy: bool = False) -> Beliefs:
         out = self.outputs(params, prior, obs, key, acting=True, noisy=noisy)
-        q_heads = self.spec.heads[self.q_name].q_heads(out[self.q_name])
+        q_heads = self.heads[self.q_name].q_heads(out[self.q_name])
         if self.z_name is None:
             return Beliefs(q_heads)
-        head, said = self.spec.heads[self.z_name], out[self.z_name]
+        head, said = self.heads[self.z_name], out[self.z_name]
         variance = head.return_variance(said)
         if key is None:
             return Beliefs(q_heads, variance)
@@ -127,15 +151,24 @@ class Agent:
     def choose(
         self, rule: Rule, params, prior, obs, first, memory, key, step, mask=None, *,
         noisy: bool = False,
-    ):  # fmt: skip
+    ) -> tuple[Decision, jax.Array]:  # fmt: skip
         """A `Decision` for `obs` `[E, ...]`, and the memory; `first` `[E]` marks new episodes.
 
         `noisy` moves noisy weights: for exploring, not for evaluating."""
+        return self.consider(rule, params, prior, obs, first, memory, key, step, mask, noisy=noisy)[
+            :2
+        ]
+
+    def consider(
+        self, rule: Rule, params, prior, obs, first, memory, key, step, mask=None, *,
+        noisy: bool = False,
+    ) -> tuple[Decision, jax.Array, Beliefs]:  # fmt: skip
+        """The same, and what was believed of the actions that were compared."""
+        assert not isinstance(rule, Undirected)  # `AgentSpec.check`
         memory_key, rule_key = jax.random.split(key)
         memory = rule.remember(memory, first, memory_key, self.k)
         beliefs = self.beliefs(params, prior, obs, jax.random.fold_in(key, 2), noisy)
-        decision: Decision = rule(beliefs, Moment(step, memory, rule_key, mask))
-        return decision, memory
+        return rule(beliefs, Moment(step, memory, rule_key, mask)), memory, beliefs
 
     def _seen(self, params, state: AgentState, batch: Transition, key) -> tuple[dict, dict, dict]:
         """Outputs before the step, and after it by the online and by the target network, each with
@@ -150,27 +183,27 @@ class Agent:
         """Sum over heads of the mean over the batch; per-head losses and surprise beside it."""
         out_tm1, online_t, target_t = self._seen(params, state, batch, key)
         losses = {}
-        for name, head in self.spec.heads.items():
+        for name, head in self.heads.items():
             each = head.loss(out_tm1[name], online_t[name], target_t[name], batch)
             losses[name] = (each if batch.weight is None else batch.weight * each).mean()
         surprise = None
         if batch.where is not None:
             name = self.q_name
-            surprise = self.spec.heads[name].surprise(
+            surprise = self.heads[name].surprise(
                 out_tm1[name], online_t[name], target_t[name], batch
             )
         return sum(losses.values()), (losses, surprise)
 
-    def learn(self, state: AgentState, batch: Transition, key=None):
-        """One update from one batch: the new state, metrics, and how surprising each transition
-        was (`[B]`, if the batch was drawn by priorities)."""
+    def learn(self, state: AgentState, batch: Transition, key=None, number=0):
+        """Update `number` from one batch: the new state, metrics, and how surprising each
+        transition was (`[B]`, if the batch was drawn by priorities)."""
         params = state.params if state.fast is None else state.fast
         grads, (losses, surprise) = jax.grad(self.loss, has_aux=True)(params, state, batch, key)
         grads = jax.tree.map(lambda g, p: g.astype(p.dtype), grads, state.params)
         updates, opt_state = self.optimiser.update(grads, state.opt_state, state.params)
         params = optax.apply_updates(state.params, updates)
         metrics = {f"loss_{name}": loss for name, loss in losses.items()}
-        metrics["grad_norm"] = _norm(grads)
+        metrics["grad_norm"] = norm(grads)
         return self._with(state, params)._replace(opt_state=opt_state), metrics, surprise
 
     def _with(self, state: AgentState, params) -> AgentState:
@@ -182,7 +215,7 @@ class Agent:
         many transitions."""
         seen = self._seen(state.params, state, batch, None)
         heads = dict(state.params["heads"])
-        for name, head in self.spec.heads.items():
+        for name, head in self.heads.items():
             if isinstance(head, Bayesian):
                 key, one_key = jax.random.split(key)
                 out_tm1, online_t, target_t = (out[name] for out in seen)
@@ -192,12 +225,16 @@ class Agent:
         return self._with(state, {**state.params, "heads": heads})
 
 
-def refresh_target(state: AgentState) -> AgentState:
+def refresh_target(state: AgentState, share: float = 1.0) -> AgentState:
+    """With the weights as the target, or the target moved to them by a `share` of the way."""
     new = state.params if state.fast is None else state.fast
+    if share < 1:
+        moved = jax.tree.map(lambda old, x: old + share * (x - old), state.target, new)
+        return state._replace(target=moved)
     return state._replace(target=jax.tree.map(jnp.copy, new))  # a buffer of its own
 
 
-def _norm(grads) -> jax.Array:
+def norm(grads) -> jax.Array:
     """Of all gradients; of a large matrix every 16th row stands for all, since reading it whole
     once more would take 4% of an update on a GPU."""
 

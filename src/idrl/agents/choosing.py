@@ -35,7 +35,7 @@ class Moment(NamedTuple):
     mask: jax.Array | None = None  # [E, A] allowed actions
 
 
-class _Forgetful:
+class Forgetful:
     """A rule that needs no memory."""
 
     def remember(self, memory: jax.Array, first: jax.Array, key: jax.Array, k: int) -> jax.Array:
@@ -43,7 +43,7 @@ class _Forgetful:
 
 
 @dataclass(frozen=True)
-class Ids(_Forgetful):
+class Ids(Forgetful):
     """Smallest regret² per bit of information (Nikolov et al. 2019)."""
 
     kind: Literal["ids"] = "ids"
@@ -115,7 +115,7 @@ class ReturnThompson(Thompson):
 
 
 @dataclass(frozen=True)
-class Ucb(_Forgetful):
+class Ucb(Forgetful):
     """Largest mean plus λ standard deviations over the heads (Chen et al. 2017)."""
 
     kind: Literal["ucb"] = "ucb"
@@ -135,7 +135,7 @@ DECAY_STEPS = 1_000_000
 
 
 @dataclass(frozen=True)
-class EpsilonGreedy(_Forgetful):
+class EpsilonGreedy(Forgetful):
     """Greedy, but random with a probability that falls linearly (Mnih et al. 2015)."""
 
     kind: Literal["epsilon_greedy"] = "epsilon_greedy"
@@ -160,7 +160,7 @@ class EpsilonGreedy(_Forgetful):
 
 
 @dataclass(frozen=True)
-class Greedy(_Forgetful):
+class Greedy(Forgetful):
     """Largest mean over the heads."""
 
     kind: Literal["greedy"] = "greedy"
@@ -170,7 +170,7 @@ class Greedy(_Forgetful):
 
 
 @dataclass(frozen=True)
-class Vote(_Forgetful):
+class Vote(Forgetful):
     """The action most heads are greedy on."""
 
     kind: Literal["vote"] = "vote"
@@ -179,7 +179,7 @@ class Vote(_Forgetful):
         return rules.vote(beliefs.q_heads, **_described(beliefs, moment))
 
 
-Rule = Ids | Thompson | ReturnThompson | Ucb | EpsilonGreedy | Greedy | Vote
+Comparing = Ids | Thompson | ReturnThompson | Ucb | EpsilonGreedy | Greedy | Vote
 
 
 def _line(step, start: float, end: float, steps: int) -> jax.Array:

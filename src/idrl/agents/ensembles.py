@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
-from idrl.agents.choosing import Greedy, Ids, ReturnThompson, Rule, Thompson, Ucb, Vote
+from idrl.agents.choosing import Greedy, Ids, ReturnThompson, Thompson, Ucb, Vote
 from idrl.agents.registry import agent
+from idrl.agents.rule import Rule
 from idrl.agents.spec import AgentSpec, RmsProp
 from idrl.networks.heads import Bayesian, Categorical, Ensemble, Head, Implicit, Quantile
 from idrl.networks.trunks import NatureCnn

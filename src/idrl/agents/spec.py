@@ -9,9 +9,11 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from idrl.agents.choosing import Ids, ReturnThompson, Rule, Thompson, Ucb, Vote
+from idrl.agents.choosing import Ids, ReturnThompson, Thompson, Ucb, Vote
+from idrl.agents.composing import check_actor, check_no_actor
+from idrl.agents.rule import Rule
 from idrl.errors import IdrlError
-from idrl.networks.heads import Bayesian, Ensemble, Head
+from idrl.networks.heads import Actor, Bayesian, Ensemble, GaussianActor, Head, ValueHead
 from idrl.networks.trunks import Trunk
 
 
@@ -79,6 +81,7 @@ class Learning:
     batch_size: int = 32  # Table 2
     update_every_steps: int = 4  # Table 2
     target_every_steps: int = 40_000  # Table 2
+    target_share: float = 1.0  # of the way that the target goes to the weights then; 1: a copy
     learning_starts_steps: int = 50_000  # Table 2; random actions until then
     replay_capacity: int = 1_000_000  # Table 2, in steps
     n_step: int = 1  # rewards summed before the target's value is asked
@@ -102,6 +105,8 @@ class Learning:
         for name in ("priority", "importance"):
             if not 0 <= getattr(self, name) <= 1:
                 raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it is in [0, 1].")
+        if not 0 < self.target_share <= 1:
+            raise IdrlError(f"{where}.target_share is {self.target_share}; it is in (0, 1].")
         if not 0 <= self.gamma <= 1:
             raise IdrlError(f"{where}.gamma is {self.gamma}; a discount is in [0, 1].")
         if self.learning_starts_steps < 0:
@@ -120,12 +125,28 @@ class AgentSpec:
     optimiser: Adam | RmsProp = field(default_factory=Adam)
     learning: Learning = field(default_factory=Learning)
 
+    @property
+    def actor(self) -> str | None:
+        """The name of its actor, where it is for continuous actions."""
+        found = (n for n, head in self.heads.items() if isinstance(head, (Actor, GaussianActor)))
+        return next(found, None)
+
+    @property
+    def values(self) -> dict[str, ValueHead]:
+        """All heads but the actor."""
+        both = self.heads.items()
+        return {n: head for n, head in both if not isinstance(head, (Actor, GaussianActor))}
+
     def check(self, where: str = "") -> None:
         """Refuse compositions that cannot work, and name one that would."""
-        if not self.heads:
+        if not self.values:
             raise IdrlError("an agent needs at least one head, for example heads.q.kind=ensemble.")
         if sum(isinstance(h, (Ensemble, Bayesian)) for h in self.heads.values()) > 1:
             raise IdrlError("an agent has one ensemble at most; give it more heads with heads.q.k.")
+        if self.actor is None:
+            check_no_actor(self.explore, self.evaluate)
+        else:
+            check_actor(self.heads, self.explore, self.evaluate, self.learning.precision)
         k = max(head.members for head in self.heads.values())
         knows_variance = any(head.knows_variance for head in self.heads.values())
         for name, rule in (("explore", self.explore), ("evaluate", self.evaluate)):

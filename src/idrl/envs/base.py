@@ -23,7 +23,8 @@ class Step(NamedTuple):
 
 @runtime_checkable
 class Env(Protocol):
-    """An environment with discrete actions.
+    """An environment: its actions are numbers below `num_actions`, or, where it has an
+    `action_box: idrl.Box` instead, float32 arrays `[D]` within it.
 
     `task(key)` draws what differs between seeds and stays the same within one (an action mapping,
     physical constants): training and evaluation of a seed share it.

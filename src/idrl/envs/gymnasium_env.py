@@ -1,4 +1,4 @@
-"""Any Gymnasium environment with discrete actions, by its ID, as an object, or from a factory."""
+"""Any Gymnasium environment, by its ID, as an object, or from a factory."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from idrl.actions import Box
 from idrl.envs.host import HostEnv, Seen, Vector
 from idrl.envs.patience import Patience
 from idrl.errors import IdrlError, unknown
@@ -27,20 +28,18 @@ class GymnasiumEnv(HostEnv):
         spec_id = getattr(probe.spec, "id", None)
         self.name = name or (f"gym/{spec_id}" if spec_id else type(probe.unwrapped).__name__)
         actions = probe.action_space
-        if not isinstance(actions, spaces.Discrete):
-            kind = "continuous" if isinstance(actions, spaces.Box) else type(actions).__name__
-            raise IdrlError(
-                f"{self.name} has {kind} actions; idrl's agents need a finite set of them "
-                "(spaces.Discrete)."
-            )
-        self.num_actions, self.first_action = int(actions.n), int(actions.start)
+        self.action_space, self.first_action = actions, 0
+        if isinstance(actions, spaces.Discrete):
+            self.num_actions, self.first_action = int(actions.n), int(actions.start)
+        else:
+            self.action_box = _box(actions, self.name)
         wrapped = observe_as_array(probe, self.name)
         assert wrapped.observation_space.shape is not None
         self.obs_shape = tuple(wrapped.observation_space.shape)
         self.obs_dtype = wrapped.observation_space.dtype
         patience = Patience(self.name, 0)
         _, info = patience.call(lambda: wrapped.reset(seed=0), lambda: "its first reset")
-        self.masked = MASK in info
+        self.masked = MASK in info and self.action_box is None
         wrapped.close()
 
     def one(self) -> gymnasium.Env:
@@ -79,12 +78,13 @@ class GymnasiumVector(Vector):
             self.allowed = self.allowed.copy()
         reward = np.zeros(count, np.float32)
         terminated, truncated, reset = (np.zeros(count, bool) for _ in range(3))
+        going = self.env.given(action)
         for i, env in enumerate(self.envs):
-            if seed[i] >= 0 or (action[i] >= 0 and self.over[i]):
+            if seed[i] >= 0 or (going[i] and self.over[i]):
                 reset[i] = True
                 self._reset(i, env, int(seed[i]) if seed[i] >= 0 else None)
-            elif action[i] >= 0:
-                reward[i], terminated[i], truncated[i] = self._step(i, env, int(action[i]))
+            elif going[i]:
+                reward[i], terminated[i], truncated[i] = self._step(i, env, self._meant(action[i]))
         self._check(reward, action, reset)
         return Seen(self.obs, reward, terminated, truncated, reset, self.allowed)
 
@@ -97,8 +97,14 @@ class GymnasiumVector(Vector):
         where = f"a reset with seed {seed}" if seed is not None else "a reset"
         self.patience.call(reset, lambda: f"{where} of environment {i}")
 
-    def _step(self, i: int, env: gymnasium.Env, action: int) -> tuple[float, bool, bool]:
-        action += self.env.first_action
+    def _meant(self, action: np.ndarray) -> Any:
+        """As the environment wants it."""
+        if self.env.action_box is None:
+            return int(action) + self.env.first_action
+        space = self.env.action_space
+        return action.reshape(space.shape).astype(space.dtype)
+
+    def _step(self, i: int, env: gymnasium.Env, action: Any) -> tuple[float, bool, bool]:
         length = int(self.length[i]) + 1
 
         def step() -> tuple[float, bool, bool]:
@@ -129,12 +135,12 @@ class GymnasiumVector(Vector):
             good &= np.isfinite(self.obs).reshape(len(good), -1).all(1)
         if not good.all():
             i = int(np.flatnonzero(~good)[0])
-            taken = int(action[i]) + self.env.first_action
+            taken = None if reset[i] else self._meant(action[i])
             what = "an observation" if np.isfinite(reward[i]) else "a reward"
             where = "a reset" if reset[i] else self._place(i, int(self.length[i]), taken)
             raise IdrlError(f"{self.env.name} returned {what} that is not finite at {where}.")
 
-    def _place(self, i: int, step: int, action: int) -> str:
+    def _place(self, i: int, step: int, action: Any) -> str:
         return f"step {step} of an episode of environment {i}, action {action}"
 
     def picture(self) -> np.ndarray | None:
@@ -201,6 +207,22 @@ def observe_as_array(env: gymnasium.Env, name: str) -> gymnasium.Env:
     return ArrayObservation(env)
 
 
+def _box(space: Any, name: str) -> Box:
+    if not isinstance(space, spaces.Box) or np.dtype(space.dtype).kind != "f":
+        kind = type(space).__name__ if not isinstance(space, spaces.Box) else f"{space.dtype} Box"
+        raise IdrlError(
+            f"{name} has {kind} actions; idrl's agents take numbered ones (spaces.Discrete) or a "
+            "bounded spaces.Box of floats."
+        )
+    if not space.is_bounded():
+        raise IdrlError(
+            f"{name} has actions without bounds; gymnasium.wrappers.TransformAction(env, lambda "
+            f"a: a, spaces.Box(-1, 1, {space.shape})) gives it some."
+        )
+    low, high = (x.astype(np.float64).reshape(-1).tolist() for x in (space.low, space.high))
+    return Box(tuple(low), tuple(high))
+
+
 def _is_image(space: Any) -> bool:
     return isinstance(space, spaces.Box) and space.dtype == np.uint8 and len(space.shape) == 3
 
@@ -222,7 +244,8 @@ def from_id(name: str, options: dict[str, Any]) -> GymnasiumEnv:
     try:
         return GymnasiumEnv(make, name)
     except gymnasium.error.DependencyNotInstalled as error:
-        needs = "pip install 'idrl[box2d]'" if "box2d" in str(error).lower() else str(error)
+        extras = [extra for extra in ("box2d", "mujoco") if extra in str(error).lower()]
+        needs = f"pip install 'idrl[{extras[0]}]'" if extras else _line(error)
         raise IdrlError(f"{name} needs a package that is not installed: {needs}.") from None
     except IdrlError:
         raise

@@ -6,7 +6,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from idrl.actions import Box
 from idrl.envs.base import Step
 from idrl.errors import IdrlError, unknown
 
@@ -14,6 +16,9 @@ ALIASES = {  # short name: (gymnax's name, one line)
     "cartpole": ("CartPole-v1", "balance a pole, 500 steps at most"),
     "acrobot": ("Acrobot-v1", "swing a two-link arm over a line"),
     "mountain_car": ("MountainCar-v0", "build momentum to leave a valley"),
+    "pendulum": ("Pendulum-v1", "swing a pendulum up; continuous"),
+    "mountain_car_continuous": ("MountainCarContinuous-v0", "leave a valley; continuous, sparse"),
+    "reacher": ("Reacher-misc", "a two-joint arm after a point; continuous"),
 }
 
 
@@ -25,12 +30,11 @@ class GymnaxEnv:
         self.params = env.default_params if params is None else params
         self.name = name or f"gymnax/{env.name}"
         space = env.action_space(self.params)
-        if not hasattr(space, "n"):
-            raise IdrlError(
-                f"{self.name} has continuous actions ({type(space).__name__}); "
-                "idrl's agents need a finite set of them."
-            )
-        self.num_actions = int(space.n)
+        self.num_actions, self.action_box = 0, None
+        if hasattr(space, "n"):
+            self.num_actions = int(space.n)
+        else:
+            self.action_box = _box(space, self.name)
         obs, _ = jax.eval_shape(lambda key: self.reset(self.params, key)[::-1], jax.random.key(0))
         if not hasattr(obs, "shape"):
             raise IdrlError(f"{self.name} has structured observations; idrl needs one array.")
@@ -52,6 +56,16 @@ class GymnaxEnv:
             jnp.asarray(obs), jnp.asarray(reward, jnp.float32),
             jnp.asarray(terminated, bool), jnp.asarray(truncated, bool),
         )  # fmt: skip
+
+
+def _box(space: Any, name: str) -> Box:
+    if not (hasattr(space, "low") and hasattr(space, "high") and len(space.shape) == 1):
+        raise IdrlError(
+            f"{name} has {type(space).__name__} actions; idrl's agents take numbered ones or a "
+            "box of one axis."
+        )
+    low, high = (np.broadcast_to(x, space.shape).tolist() for x in (space.low, space.high))
+    return Box(tuple(low), tuple(high))
 
 
 def make_gymnax(name: str) -> GymnaxEnv:

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from idrl.actions import Box
+
 
 class Seen(NamedTuple):
     """What one step of N environments brought, in arrays that nobody writes to again."""
@@ -30,13 +32,13 @@ class Vector(Protocol):
     """N environments side by side."""
 
     def send(self, action: np.ndarray, seed: np.ndarray) -> None:
-        """Begin a step of each, `[N]`; `recv` must follow.
+        """Begin a step of each, `[N]`, or `[N, D]` of continuous actions; `recv` must follow.
 
         Where `seed` is not negative the environment is reset with it, whatever it was doing; where
-        its episode ended in the step before, it is reset as it likes; where `action` is negative
-        nothing that matters happens to it: some vectors cannot leave one environment alone, so
-        nobody may rely on it before it is reset with a seed. Where all actions are negative nothing
-        is stepped.
+        its episode ended in the step before, it is reset as it likes; where `action` is none (see
+        `no_actions`) nothing that matters happens to it: some vectors cannot leave one environment
+        alone, so nobody may rely on it before it is reset with a seed. Where all actions are none
+        nothing is stepped.
         """
 
     def recv(self) -> Seen:
@@ -56,10 +58,12 @@ class Vector(Protocol):
 
 
 class HostEnv:
-    """A kind of environment with discrete actions. Subclasses say how to make a vector of it."""
+    """A kind of environment. Subclasses say how to make a vector of it. Its actions are numbers
+    below `num_actions`, or the points of its `action_box`."""
 
     name: str
-    num_actions: int
+    num_actions: int = 0
+    action_box: Box | None = None
     obs_shape: tuple[int, ...]
     obs_dtype: Any
     masked: bool  # whether it says which actions are allowed
@@ -74,6 +78,21 @@ class HostEnv:
     def shown_shape(self) -> tuple[int, ...]:
         """Of what one environment shows at a time."""
         return self.obs_shape if self.stack == 1 else self.obs_shape[:-1]
+
+    def no_actions(self, count: int) -> np.ndarray:
+        """Telling `count` environments to do nothing: -1 each, or numbers that are none."""
+        if self.action_box is None:
+            return np.full(count, -1, np.int32)
+        return np.full((count, self.action_box.dims), np.nan, np.float32)
+
+    def given(self, action: np.ndarray) -> np.ndarray:
+        """`[N]`: who is told to do something."""
+        return action >= 0 if action.ndim == 1 else ~np.isnan(action).any(1)
+
+    def only(self, where: np.ndarray, action: np.ndarray) -> np.ndarray:
+        """`action` for the environments `where`, and none for the others."""
+        nothing = self.no_actions(len(where))
+        return np.where(where.reshape(-1, *[1] * (action.ndim - 1)), action, nothing)
 
     def for_evaluation(self) -> HostEnv:
         """What agents are scored in: the same, unless training in it differs from playing it."""

@@ -18,6 +18,7 @@ from idrl.envs.heteroscedastic import SOURCES, heteroscedastic
 from idrl.envs.host import HostEnv
 from idrl.envs.minatar import GAMES, MinAtar
 from idrl.envs.noisy_chain import NoisyChain
+from idrl.envs.noisy_push import NoisyPush
 from idrl.errors import IdrlError, nearest
 from idrl.schema import parse_assignment
 
@@ -38,6 +39,7 @@ def families() -> dict[str, str]:
     """Name patterns with a line on each."""
     known = {
         "deep_sea/N": "N×N grid, one reward after N right moves; ?slip=0.05, ?stochastic=1",
+        "noisy_push/N": "a chain pushed along a hidden way, a gamble; continuous; ?noise=0.5",
         "noisy_chain/N": "N states, one reward at the end, a gamble on the way; ?noise=1.0",
         **{f"hetero/{name}": f"exact Var Z: {text}" for name, (_, text) in SOURCES.items()},
         **{f"minatar/{name}": f"10×10 board (gymnax {GAMES[name]}); ?sticky=0" for name in GAMES},
@@ -47,8 +49,8 @@ def families() -> dict[str, str]:
             for game, facts in BSUITE_GAMES.items()
         },
         "atari/GAME": "Atari 2600 (idrl[atari]); ?sticky=0.25, ?life_loss=0, ?release=1",
-        "gymnax/NAME": "any other gymnax environment with discrete actions",
-        "gym/ID": "any Gymnasium environment with discrete actions; ?option=value for its make",
+        "gymnax/NAME": "any other gymnax environment",
+        "gym/ID": "any Gymnasium environment; ?option=value for its make; MuJoCo's: idrl[mujoco]",
     }
     return known | dict.fromkeys(_USER, "registered by you")
 
@@ -111,6 +113,8 @@ def make_env(env: Any) -> Env | HostEnv:
     missing = [
         a for a in ("num_actions", "obs_shape", "task", "reset", "step") if not hasattr(env, a)
     ]
+    if getattr(env, "action_box", None) is not None and "num_actions" in missing:
+        missing.remove("num_actions")
     if missing:
         raise IdrlError(
             f"{type(env).__name__} is no environment idrl knows: it lacks {', '.join(missing)}; "
@@ -150,6 +154,11 @@ def _by_name(name: str) -> Env | HostEnv:
         chain = NoisyChain(size_of(name), noise=option_of(name, "noise", 1.0))
         chain.name = name
         return chain
+    if family == "noisy_push":
+        _only(name, options, NoisyPush)
+        push = NoisyPush(size_of(name), noise=option_of(name, "noise", 0.5))
+        push.name = name
+        return push
     if family == "minatar" and argument:
         _only(name, options, MinAtar)
         game = MinAtar(argument, sticky=option_of(name, "sticky", 0.1))

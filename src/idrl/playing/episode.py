@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from idrl import api
+from idrl.actions import Box
 from idrl.envs import Env, HostEnv, make_env
 from idrl.errors import IdrlError
 from idrl.playing.mind import Mind, Thought
@@ -71,6 +72,11 @@ def play(
             "from its name."
         )
     policy = api.load(run, seed, weights)
+    if isinstance(policy.agent.actions, Box):
+        raise IdrlError(
+            "an episode is played for agents with numbered actions; idrl explain shows what "
+            "one with continuous actions compares."
+        )
     mind = Mind(policy, acting)
     steps = walk(_drawing(run.config.env), seed_key(policy.seed))
     sight, sights, rewards = next(steps), [], []

@@ -47,7 +47,7 @@ class Mind:
         shown = None
         if agent.z_name is not None:
             out = agent.outputs(params, prior, obs, acting=True)[agent.z_name]
-            shown = spec.heads[agent.z_name].distribution(out)
+            shown = agent.heads[agent.z_name].distribution(out)
         memory = jnp.stack([first_memory, second_memory])
         return explored, judged.action, greedy, shown, memory
 
@@ -62,7 +62,7 @@ class Mind:
             self.policy.params, self.policy.prior, obs, first, self.memory, key, mask
         )
         self.t += 1
-        decision = Decision(*(np.asarray(x)[0] for x in explored))
+        decision = jax.tree.map(lambda x: np.asarray(x)[0], explored)
         action = decision.action if self.acting == "explore" else np.asarray(judged)[0]
         returns = None if shown is None else (np.asarray(shown[0])[0], np.asarray(shown[1])[0])
         return Thought(int(action), decision, int(np.asarray(greedy)[0]), returns)

@@ -17,7 +17,7 @@ _MATPLOTLIB = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 _FAMILIES = {
     _BLUE: ("c51-ids", "c51-thompson"),
     _RED: ("dqn", "ddqn", "dueling", "prioritized"),
-    _GREEN: ("dqn-ids",),
+    _GREEN: ("dqn-ids", "ddpg-ids"),
     _PINK: ("bootstrapped-dqn", "bootstrapped-ucb", "ensemble-vote", "bdqn"),
     _ORANGE: ("qrdqn-ids", "qr-dqn", "iqn", "iqn-ids"),
     _SKY: ("c51", "noisynet-dueling", "prioritized-dueling"),  # not c51-ids's: the paper's pair

@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from idrl.actions import Actions, from_table
 from idrl.errors import IdrlError
 from idrl.runs.arrays import sync
 
@@ -52,13 +53,14 @@ def read_json(path: Path) -> dict[str, Any]:
     return table
 
 
-def shapes_of(about: dict[str, Any], what: str) -> tuple[tuple[int, ...], int]:
-    """`obs_shape` and `num_actions` out of a table from a file, which may say anything."""
-    shape, actions = about.get("obs_shape"), about.get("num_actions")
-    numbers: list[Any] = [*shape, actions] if isinstance(shape, list) else [None]
-    if not all(type(n) is int and 0 < n < 2**31 for n in numbers):
+def shapes_of(about: dict[str, Any], what: str) -> tuple[tuple[int, ...], Actions]:
+    """The shape of observations and the actions out of a table from a file, which may say
+    anything."""
+    shape, actions = about.get("obs_shape"), from_table(about)
+    numbers: list[Any] = shape if isinstance(shape, list) else [None]
+    if actions is None or not all(type(n) is int and 0 < n < 2**31 for n in numbers):
         raise IdrlError(f"{what} has no obs_shape and num_actions that can be.")
-    return tuple(numbers[:-1]), numbers[-1]
+    return tuple(numbers), actions
 
 
 def check_no_links(folder: Path) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 
 import tomli_w
 
+from idrl.actions import Actions
 from idrl.errors import IdrlError
 from idrl.runs.arrays import sync
 from idrl.runs.files import check_no_links, read_json, read_toml, shapes_of, write_whole
@@ -101,7 +102,7 @@ class RunFolder:
     def read_about(self) -> dict[str, Any]:
         return read_json(self.about)
 
-    def read_shapes(self) -> tuple[tuple[int, ...], int]:
+    def read_shapes(self) -> tuple[tuple[int, ...], Actions]:
         """Of observations, and how many actions there are."""
         return shapes_of(self.read_about(), repr(str(self.about)))
 

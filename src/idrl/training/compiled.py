@@ -96,7 +96,7 @@ class Compiled(Learner):
         key = jax.random.wrap_key_data(key_data)
         agent_key, env_key, example_key = jax.random.split(stream(key, "init"), 3)
         task = task_of(self.env, key)
-        worlds = begin(self.env, task, env_key, self.envs)
+        worlds = begin(self.env, task, env_key, self.agent.blank_memory(self.envs))
         examples = self._examples(task, example_key)
         return self._fresh(key_data, agent_key, examples, task, worlds)
 
@@ -106,11 +106,11 @@ class Compiled(Learner):
 
         def one(worlds, t):
             act_key, env_key = jax.random.split(jax.random.fold_in(key, t))
-            action = self._random(act_key, 1)
+            action = self.agent.random_actions(act_key, 1)
             after, _ = advance(self.env, task, worlds, action, worlds.memory, env_key)
             return after, worlds.obs[0]
 
-        worlds = begin(self.env, task, begin_key, 1)
+        worlds = begin(self.env, task, begin_key, self.agent.blank_memory(1))
         return jax.lax.scan(one, worlds, jnp.arange(EXAMPLE_STEPS))[1]
 
     # -- all seeds ----------------------------------------------------------------------------
@@ -200,7 +200,8 @@ class Compiled(Learner):
     def _first_stretch(self, state: TrainState, number) -> tuple[Worlds, Episodes]:
         def one(state: TrainState) -> Worlds:
             key = key_of(state, "evaluate", number)
-            return fresh(self.env, state.task, key, self.evaluation.envs)
+            memory = self.agent.blank_memory(self.evaluation.envs)
+            return fresh(self.env, state.task, key, memory)
 
         return self._stretch(state, over_seeds(one)(state), number, jnp.arange(self.window.length))
 

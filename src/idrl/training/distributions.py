@@ -30,11 +30,11 @@ def draw(replay: ring.Replay, key: jax.Array, written: int, stack: ring.Stack) -
 
 def describe(agent: Agent, params, prior, states, key, step) -> dict[str, Any]:
     """By the exploration rule, `[64, A]` each; no return variance where no head estimates it."""
-    always, nothing = jnp.ones(STATES, bool), jnp.zeros(STATES, jnp.int32)
-    decision, _ = agent.choose(
+    always, nothing = jnp.ones(STATES, bool), agent.blank_memory(STATES)
+    decision, _, beliefs = agent.consider(
         agent.spec.explore, params, prior, states, always, nothing, key, step
     )
-    variance = agent.beliefs(params, prior, states).return_variance
+    variance = beliefs.return_variance
     return {
         "sigma2": decision.sigma**2,
         "rho2": decision.rho2,

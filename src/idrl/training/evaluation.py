@@ -31,7 +31,7 @@ def _act(agent: Agent, env: Env, params, prior, task, key):
             agent.spec.evaluate, params, prior, worlds.obs, worlds.first, worlds.memory,
             act_key, t,
         )  # fmt: skip
-        return advance(env, task, worlds, decision.action, memory, env_key)
+        return advance(env, task, worlds, decision.taken, memory, env_key)
 
     return act
 
@@ -46,8 +46,8 @@ def play(
     return jax.lax.scan(act, worlds, times)
 
 
-def fresh(env: Env, task: Any, key: jax.Array, envs: int) -> Worlds:
-    return begin(env, task, jax.random.split(key)[0], envs)
+def fresh(env: Env, task: Any, key: jax.Array, memory: jax.Array) -> Worlds:
+    return begin(env, task, jax.random.split(key)[0], memory)
 
 
 def play_episodes(
@@ -72,7 +72,7 @@ def play_episodes(
         kept = jax.tree.map(lambda now, old: jnp.where(new, now, old), _ends(seen), kept)
         return t + 1, worlds, done | new, kept
 
-    worlds = begin(env, task, begin_key, episodes)
+    worlds = begin(env, task, begin_key, agent.blank_memory(episodes))
     shapes = jax.eval_shape(lambda w: _ends(act(w, 0)[1]), worlds)
     kept = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
     done = jnp.zeros(episodes, bool)

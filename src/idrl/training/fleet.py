@@ -46,7 +46,7 @@ class Journal(NamedTuple):
     seed: np.ndarray  # [N] of its last seeded reset
     since: np.ndarray  # [N] the first vector step after that reset
     next_seed: np.ndarray  # [N] for the end of its episode, or NO_SEED
-    actions: np.ndarray  # [L, N] of the last L vector steps; the earliest `since` is t - L
+    actions: np.ndarray  # [L, N, ...] of the last L vector steps; the earliest `since` is t - L
 
 
 def blank(env: HostEnv, count: int) -> Fleet:
@@ -61,7 +61,7 @@ def blank(env: HostEnv, count: int) -> Fleet:
 
 def begin(env: HostEnv, vector: Vector, seed: np.ndarray) -> Fleet:
     """All at the start of an episode."""
-    return advance(vector, blank(env, seed.size), np.full(seed.size, -1), seed)
+    return advance(vector, blank(env, seed.size), env.no_actions(seed.size), seed)
 
 
 def advance(vector: Vector, fleet: Fleet, action: np.ndarray, seed: np.ndarray) -> Fleet:
@@ -81,10 +81,10 @@ def advance(vector: Vector, fleet: Fleet, action: np.ndarray, seed: np.ndarray) 
     )
 
 
-def open_journal(seed: np.ndarray) -> Journal:
+def open_journal(env: HostEnv, seed: np.ndarray) -> Journal:
     """Of environments that were just reset with `seed`, before vector step 0."""
     nobody = np.full_like(seed, NO_SEED)
-    return Journal(seed, np.zeros_like(seed), nobody, np.zeros((0, len(seed)), np.int32))
+    return Journal(seed, np.zeros_like(seed), nobody, env.no_actions(len(seed))[None][:0])
 
 
 class Ends:
@@ -101,6 +101,12 @@ class Ends:
         parts = (np.stack(part) for part in zip(*self.rows, strict=True))
         ended, returns, lengths = (x.reshape(len(x), self.seeds, -1) for x in parts)
         return Episodes(ended, returns, lengths, {})
+
+
+def for_all(action: Any) -> np.ndarray:
+    """`[S, E, ...]` from the device as `[S·E, ...]`."""
+    action = np.asarray(action)
+    return action.reshape(-1, *action.shape[2:])
 
 
 def by_seed(x: np.ndarray | None, seeds: int) -> Any:
@@ -120,7 +126,7 @@ class Voyage:
         seed, since, next_seed, _ = self.journal
         anew = self.fleet.ended & (next_seed != NO_SEED)
         self.fleet = advance(self.vector, self.fleet, action, np.where(anew, next_seed, NO_SEED))
-        self.actions.append(action[None].astype(np.int32))
+        self.actions.append(action[None])
         self.t += 1
         if anew.any():
             self.journal = self.journal._replace(
@@ -138,7 +144,7 @@ class Voyage:
 
 
 def retrace(
-    vector: Vector, fleet: Fleet, journal: Journal, t: int, name: str
+    env: HostEnv, vector: Vector, fleet: Fleet, journal: Journal, t: int
 ) -> tuple[Fleet, Journal]:
     """Bring `vector` to where `fleet` was after `t` vector steps.
 
@@ -147,10 +153,10 @@ def retrace(
     """
     count, start = len(journal.seed), t - len(journal.actions)
     try:
-        nothing = np.full(count, -1)
+        nothing = env.no_actions(count)
         seen = vector.step(nothing, np.where(journal.since == start, journal.seed, NO_SEED))
         for step, actions in enumerate(journal.actions, start=start):
-            going = np.where(journal.since <= step, actions, -1)
+            going = env.only(journal.since <= step, actions)
             seen = vector.step(going, np.where(journal.since == step + 1, journal.seed, NO_SEED))
         same = (seen.obs == fleet.obs).reshape(count, -1).all(1)
     except IdrlError:  # an action that was fine then is refused now
@@ -158,7 +164,7 @@ def retrace(
     if same.all():
         return fleet, journal
     warnings.warn(
-        f"{count - int(same.sum())} of {count} environments {name} did not come out where they "
+        f"{count - int(same.sum())} of {count} environments {env.name} did not come out where they "
         "were, though seed and actions are the same; they start new episodes, so this run will "
         "not equal an uninterrupted one.",
         stacklevel=2,

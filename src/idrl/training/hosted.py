@@ -124,12 +124,13 @@ class Hosted(Learner):
         nothing = jnp.zeros((self.envs, *self.env.obs_shape), self.env.obs_dtype)
         row = self._row_like(nothing)
         # A buffer of its own for each: a state is donated, and no buffer can be twice.
-        waiting = Waiting(nothing, row.action, row.mask, jnp.zeros_like(row.action))
+        memory = self.agent.blank_memory(self.envs)
+        waiting = Waiting(nothing, row.action, row.mask, memory)
         return self._fresh(key_data, agent_key, examples, (), waiting)
 
     def _example_action(self, key_data, t, allowed):
         key = jax.random.split(stream(jax.random.wrap_key_data(key_data), "init"), 3)[2]
-        return self._random(jax.random.fold_in(key, t), self.envs, allowed)
+        return self.agent.random_actions(jax.random.fold_in(key, t), self.envs, allowed)
 
     def _write(self, replay: ring.Replay, waiting: Waiting, shown: Shown, t) -> ring.Replay:
         """With the row of the step before `t`. Before step 0 no row waits: an invalid one goes
@@ -185,12 +186,12 @@ class Hosted(Learner):
         seed = env_seeds(keys, "env", 0, self.envs).reshape(-1)
         fleet = fleets.begin(self.env, vector, seed)
         state = self._begin(keys, examples)
-        voyage = Voyage(vector, fleet, fleets.open_journal(seed), 0)
+        voyage = Voyage(vector, fleet, fleets.open_journal(self.env, seed), 0)
         ends = Ends(self.seeds)
         for _ in range(self.cadence.warmup_vector_steps):
             between()
             state, _, action = self._step(self._try, state, voyage, {})
-            ends.add(voyage.advance(np.asarray(action).reshape(-1)))
+            ends.add(voyage.advance(fleets.for_all(action)))
         return self._join(self._choose_states(state), voyage), ends.episodes()
 
     def block(
@@ -214,7 +215,7 @@ class Hosted(Learner):
                     done += due
                 if step == c.vector_steps - 1 and c.copies(i + 1):
                     state = self._copy(state, i + 1)
-                ends.add(voyage.advance(np.asarray(action).reshape(-1)))
+                ends.add(voyage.advance(fleets.for_all(action)))
         state = self._hold(state, before)
         told, metrics = jax.device_get((told, metrics))
         means = {name: x / ((end - int(start)) * c.updates) for name, x in metrics.items()}
@@ -244,8 +245,10 @@ class Hosted(Learner):
         )
         state = jax.eval_shape(self._begin, self.seed_keys(0), examples)
         count = self.seeds * self.envs
-        unknown: Any = SimpleNamespace(shape=(None, count), dtype=np.dtype(np.int32))
-        journal = fleets.open_journal(np.zeros(count, np.int64))._replace(actions=unknown)
+        journal = fleets.open_journal(self.env, np.zeros(count, np.int64))
+        like = journal.actions
+        unknown: Any = SimpleNamespace(shape=(None, *like.shape[1:]), dtype=like.dtype)
+        journal = journal._replace(actions=unknown)
         fleet = fleets.blank(self.env, count)
         return state._replace(worlds=Outside(state.worlds, fleet, journal))
 
@@ -304,7 +307,7 @@ class Hosted(Learner):
         outside: Outside = state.worlds
         vector, fleet, journal = self._vector(), outside.fleet, outside.journal
         if outside is not self.now:
-            fleet, journal = fleets.retrace(vector, fleet, journal, t, self.env.name)
+            fleet, journal = fleets.retrace(self.env, vector, fleet, journal, t)
         self.now = None
         return state._replace(worlds=outside.waiting), Voyage(vector, fleet, journal, t)
 
@@ -343,6 +346,6 @@ class Hosted(Learner):
             stack = np.asarray(self._push(stack, *shown))
             seen.append(stack)
             action = self._example_actions(keys, np.int32(t), by_seed(fleet.allowed, self.seeds))
-            action = np.where(playing, np.asarray(action).reshape(-1), -1)
+            action = self.env.only(playing, fleets.for_all(action))
             fleet = fleets.advance(vector, fleet, action, np.full(count, fleets.NO_SEED))
         return self._spread(np.stack(seen, 1))

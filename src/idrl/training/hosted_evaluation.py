@@ -43,7 +43,7 @@ class Judge:
                 self.agent.spec.evaluate, params, prior, obs, first, memory[1],
                 jax.random.fold_in(key, t), t, allowed,
             )  # fmt: skip
-            return decision.action, (obs, kept)
+            return decision.taken, (obs, kept)
 
         return over_seeds(one)(params, prior, keys, obs, first, memory, allowed)
 
@@ -103,7 +103,7 @@ class Judge:
         ended, returns, lengths = np.zeros(shape, bool), np.zeros(shape), np.zeros(shape)
         playing, seed = np.ones(len(number), bool), np.full(len(number), NO_SEED)
         while playing.any():
-            action = np.where(playing, player.act(fleet), -1)
+            action = self.env.only(playing, player.act(fleet))
             fleet = fleets.advance(vector, fleet, action, seed)
             done = playing & fleet.ended
             place = whose[done], number[done]
@@ -132,7 +132,9 @@ class _Player:
         self.number, self.t = np.int32(number), 0
         shape, env = (judge.seeds, envs), judge.env
         nothing = np.zeros((*shape, *env.obs_shape), env.obs_dtype)
-        self.memory = judge.learner._spread((nothing, np.zeros(shape, np.int32)))
+        kept = jax.eval_shape(lambda: judge.agent.blank_memory(envs))
+        memory = np.zeros((judge.seeds, *kept.shape), kept.dtype)
+        self.memory = judge.learner._spread((nothing, memory))
 
     def act(self, fleet: Fleet) -> np.ndarray:
         obs, first, allowed = (
@@ -142,4 +144,4 @@ class _Player:
             *self.fixed, obs, first, self.memory, allowed, self.number, np.int32(self.t)
         )
         self.t += 1
-        return np.asarray(action).reshape(-1)
+        return fleets.for_all(action)

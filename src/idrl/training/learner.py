@@ -17,6 +17,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from idrl import replay as ring
+from idrl.actions import Box
 from idrl.agents import Agent
 from idrl.agents.agent import refresh_target
 from idrl.training import distributions
@@ -63,6 +64,7 @@ class Learner(Taped):
         self.training, self.evaluation = training, evaluation
         self.mesh = _mesh(seeds)
         self.stack = stack
+        self.dims = agent.actions.dims if isinstance(agent.actions, Box) else 0
         self.unroll = 1 if jax.default_backend() == "cpu" else 8  # a GPU waits for each turn
         least = self.learning.n_step + stack.depth + 1
         self.replay_rows = max(least, self.learning.replay_capacity // self.envs)
@@ -93,24 +95,19 @@ class Learner(Taped):
         act_key, env_key, mask_key = jax.random.split(key_of(state, "act", t), 3)
         told: dict[str, jax.Array] = {}
         if rule is None:
-            action = self._random(act_key, obs.shape[0], allowed)
+            action = self.agent.random_actions(act_key, obs.shape[0], allowed)
         else:
             decision, memory = self.agent.choose(
                 rule, state.agent.params, state.agent.prior, obs, first, memory, act_key,
                 step, allowed, noisy=True,
             )  # fmt: skip
-            action = decision.action
+            action = decision.taken
             told = _told(decision)
         heads = None
         if self.agent.mask_prob < 1:
             shape = (self.envs, self.agent.k)
             heads = jax.random.bernoulli(mask_key, self.agent.mask_prob, shape)
         return Choice(action, memory, heads, told, env_key)
-
-    def _random(self, key, envs: int, allowed=None) -> jax.Array:
-        if allowed is None:
-            return jax.random.randint(key, (envs,), 0, self.agent.num_actions)
-        return jax.random.categorical(key, jnp.where(allowed, 0.0, -jnp.inf)).astype(jnp.int32)
 
     def _store(self, replay: ring.Replay, row: ring.Row, written) -> ring.Replay:
         """With row number `written`, its rewards as the agent is to learn them."""
@@ -126,7 +123,7 @@ class Learner(Taped):
         if batch is None:
             batch = self._draw(state, written, update)
         key = jax.random.fold_in(key_of(state, "learn", update), 0)
-        agent, metrics, surprise = self.agent.learn(state.agent, batch, key)
+        agent, metrics, surprise = self.agent.learn(state.agent, batch, key, update)
         state = state._replace(agent=agent)
         if surprise is not None:
             replay = ring.reprioritise(state.replay, batch.where, surprise, self.learning.priority)
@@ -138,7 +135,7 @@ class Learner(Taped):
         importance = self.learning.importance + (1 - self.learning.importance) * done
         return ring.sample(
             state.replay, key, written, size, self.learning.gamma, self.learning.n_step, importance,
-            self.stack,
+            self.stack, self.dims,
         )  # fmt: skip
 
     def _refresh(self, state: TrainState, written, number) -> TrainState:
@@ -152,7 +149,7 @@ class Learner(Taped):
             stored = jnp.minimum(written, self.replay_rows) * self.envs
             scale = stored / self.agent.fit_batch
             agent = self.agent.refit(agent, batch, scale, jax.random.fold_in(key, 0))
-        return state._replace(agent=refresh_target(agent))
+        return state._replace(agent=refresh_target(agent, self.learning.target_share))
 
     def _fresh(self, key_data, agent_key, examples, task, worlds) -> TrainState:
         """A seed before its first step; `worlds.obs` is `[E, ...]`."""
@@ -175,7 +172,8 @@ class Learner(Taped):
         if self.agent.mask_prob < 1:
             heads = jnp.zeros((self.envs, self.agent.k), bool)
         zeros, no = jnp.zeros(self.envs), jnp.zeros(self.envs, bool)
-        return ring.Row(self.stack.newest(obs), zeros.astype(jnp.int32), zeros, no, no, heads)
+        action = self.agent.blank_actions(self.envs)
+        return ring.Row(self.stack.newest(obs), action, zeros, no, no, heads)
 
     def _keep_best(self, state: TrainState, score: Score) -> tuple[TrainState, jax.Array]:
         """With the weights of `score` as the best where they are, and whether they are."""
@@ -323,9 +321,9 @@ def _largest_block(agent: Agent, seeds: int) -> int:
     size = agent.spec.learning.batch_size
     obs: Any = jax.ShapeDtypeStruct((size, *agent.obs_shape), jnp.float32)
     number: Any = jax.ShapeDtypeStruct((size,), jnp.float32)
-    whole: Any = jax.ShapeDtypeStruct((size,), jnp.int32)
+    action: Any = jax.eval_shape(lambda: agent.blank_actions(size))
     state = jax.eval_shape(agent.init, jax.random.key(0), obs)
-    batch = ring.Transition(obs, whole, number, number, obs)
+    batch = ring.Transition(obs, action, number, number, obs)
     cost = jax.jit(agent.learn).lower(state, batch).cost_analysis() or {}
     work = max(float(cost.get("flops", 0.0)), 1e5) * seeds
     rate = 2e10 if jax.default_backend() == "cpu" else 5e12  # operations a second, roughly

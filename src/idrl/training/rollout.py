@@ -33,17 +33,19 @@ class Happened(NamedTuple):
     info: dict[str, jax.Array]
 
 
-def begin(env: Env, task: Any, key: jax.Array, envs: int) -> Worlds:
+def begin(env: Env, task: Any, key: jax.Array, memory: jax.Array) -> Worlds:
+    """As many as there are memories `[E, ...]`."""
+    envs = len(memory)
     state, obs = jax.vmap(env.reset, (None, 0))(task, jax.random.split(key, envs))
     zeros = jnp.zeros(envs, jnp.int32)
     return Worlds(
-        state, obs, first=jnp.ones(envs, bool), dead=jnp.zeros(envs, bool), memory=zeros,
+        state, obs, first=jnp.ones(envs, bool), dead=jnp.zeros(envs, bool), memory=memory,
         episode_return=jnp.zeros(envs), episode_length=zeros,
     )  # fmt: skip
 
 
 def advance(env: Env, task: Any, worlds: Worlds, action, memory, key) -> tuple[Worlds, Happened]:
-    """Take `action` `[E]`. A terminated episode restarts at once, since nobody needs its last
+    """Take `action` `[E, ...]`. A terminated episode restarts at once, since nobody needs its last
     observation; a truncated one keeps it for a step, so that its value can be bootstrapped."""
     keys = jax.random.split(key, (2, worlds.first.shape[0]))
     state, step = jax.vmap(env.step, (None, 0, 0, 0))(task, worlds.state, action, keys[0])

@@ -2,9 +2,11 @@
 
 A head is declared by a frozen dataclass with a `kind`. It says how wide its network is
 (`module`), what its output means to a rule (`q_heads`, `return_variance`), how it learns (`loss`)
-and how much of its gradient reaches the trunk (`trunk_share`).
+and how much of its gradient reaches the trunk (`trunk_share`). Where actions are continuous
+the same heads are critics, of one action that is part of their input, and an actor is beside them.
 """
 
+from idrl.networks.heads.actors import Actor, GaussianActor
 from idrl.networks.heads.base import Transition
 from idrl.networks.heads.bayesian import Bayesian
 from idrl.networks.heads.ensemble import Ensemble
@@ -12,8 +14,10 @@ from idrl.networks.heads.implicit import Implicit
 from idrl.networks.heads.returns import Categorical, Quantile
 from idrl.networks.layers import Mlps
 
-Head = Ensemble | Bayesian | Categorical | Quantile | Implicit
+ValueHead = Ensemble | Bayesian | Categorical | Quantile | Implicit
+Head = ValueHead | Actor | GaussianActor
 
 __all__ = [
-    "Bayesian", "Categorical", "Ensemble", "Head", "Implicit", "Mlps", "Quantile", "Transition",
+    "Actor", "Bayesian", "Categorical", "Ensemble", "GaussianActor", "Head", "Implicit", "Mlps",
+    "Quantile", "Transition", "ValueHead",
 ]  # fmt: skip

@@ -18,7 +18,7 @@ class Transition(NamedTuple):
     """A batch of steps. `discount_t` is γ (γⁿ over n steps), or 0 where the episode terminated."""
 
     s_tm1: jax.Array  # [B, ...]
-    a_tm1: jax.Array  # [B]
+    a_tm1: jax.Array  # [B], or [B, D] of continuous actions
     r_t: jax.Array  # [B]
     discount_t: jax.Array  # [B]
     s_t: jax.Array  # [B, ...]

@@ -1,0 +1,65 @@
+"""What goes together with an actor, and what does not."""
+
+from __future__ import annotations
+
+from idrl.agents.choosing import EpsilonGreedy, Ids, ReturnThompson
+from idrl.agents.noise import Sample, Undirected
+from idrl.agents.rule import Rule
+from idrl.errors import IdrlError
+from idrl.networks.heads import Actor, Bayesian, GaussianActor, Head
+
+
+def check_no_actor(explore: Rule, evaluate: Rule) -> None:
+    for name, rule in (("explore", explore), ("evaluate", evaluate)):
+        if isinstance(rule, Undirected):
+            raise IdrlError(
+                f"{name}.kind={rule.kind} follows an actor, and the agent has none; add "
+                f"heads.actor.kind=actor for continuous actions, or set {name}.kind=greedy."
+            )
+
+
+def check_actor(heads: dict[str, Head], explore: Rule, evaluate: Rule, precision: str) -> None:
+    actors = {n: head for n, head in heads.items() if isinstance(head, (Actor, GaussianActor))}
+    if len(actors) > 1:
+        raise IdrlError(f"an agent has one actor at most, not {', '.join(actors)}.")
+    [(actor_name, actor)] = actors.items()
+    for name, rule in (("explore", explore), ("evaluate", evaluate)):
+        if isinstance(rule, (EpsilonGreedy, ReturnThompson)):
+            raise IdrlError(
+                f"{name}.kind={rule.kind} needs numbered actions; with an actor set "
+                f"{name}.kind=gaussian_noise or {name}.kind=ids."
+            )
+        if isinstance(rule, Sample) and not isinstance(actor, GaussianActor):
+            raise IdrlError(
+                f"{name}.kind=sample draws from a distribution over actions; set "
+                f"heads.{actor_name}.kind=gaussian_actor, or {name}.kind=gaussian_noise."
+            )
+        searching = actor.candidates.refine and not isinstance(rule, Undirected)
+        if searching and not isinstance(rule, Ids):
+            raise IdrlError(
+                f"heads.{actor_name}.candidates.refine improves the information ratio, which "
+                f"{name}.kind={rule.kind} does not go by: set it to 0, or {name}.kind=ids."
+            )
+    for name, head in heads.items():
+        if isinstance(head, Bayesian):
+            raise IdrlError(
+                f"heads.{name}.kind=bayesian regresses on each action by itself and cannot judge "
+                f"continuous ones; set heads.{name}.kind=ensemble."
+            )
+        if isinstance(head, (Actor, GaussianActor)):
+            continue
+        for setting in ("double", "dueling"):
+            if getattr(head, setting):
+                raise IdrlError(
+                    f"heads.{name}.{setting}=true compares the actions of a state, and a critic "
+                    f"sees one at a time; set heads.{name}.{setting}=false."
+                )
+        if head.noisy:
+            raise IdrlError(
+                f"heads.{name}.noisy={head.noisy}: noisy weights are for numbered actions; "
+                f"set heads.{name}.noisy=0."
+            )
+    if precision == "mixed":
+        raise IdrlError(
+            "learning.precision=mixed is for numbered actions; with an actor it is full."
+        )

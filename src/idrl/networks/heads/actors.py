@@ -1,0 +1,182 @@
+"""Actors: features → an action of the unit box, for environments with continuous actions.
+
+An actor climbs what the critics say of its actions and proposes the candidates that rules compare.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from idrl.networks.heads.base import require
+from idrl.networks.layers import Dense
+from idrl.networks.trunks import Init, check_hidden
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The actions that a rule compares: the actor's, the one taken before, `perturbed` of the
+    actor's with Gaussian noise (shared out among `scales`, in halves of the box), and `uniform`
+    anywhere in the box. `refine` rounds of the cross-entropy method on the information ratio add
+    `perturbed` each, around the best eighth so far."""
+
+    perturbed: int = 32
+    scales: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0)
+    uniform: int = 30
+    refine: int = 0
+
+    def check(self, where: str) -> None:
+        for name in ("perturbed", "uniform", "refine"):
+            value = getattr(self, name)
+            require(value >= 0, f"{where}.{name} is {value}; it is at least 0.")
+        require(
+            len(self.scales) > 0 and all(scale > 0 for scale in self.scales),
+            f"{where}.scales is {list(self.scales)}; it is one positive number or several.",
+        )
+
+    def propose(self, key: jax.Array, actor: jax.Array, before: jax.Array) -> jax.Array:
+        """`[E, A, D]` for the actor's actions and those before, `[E, D]` each."""
+        near_key, far_key = jax.random.split(key)
+        envs, dims = actor.shape
+        scale = jnp.array([self.scales[i % len(self.scales)] for i in range(self.perturbed)])
+        noise = scale[:, None] * jax.random.normal(near_key, (envs, self.perturbed, dims))
+        far = jax.random.uniform(far_key, (envs, self.uniform, dims), minval=-1, maxval=1)
+        near = jnp.clip(actor[:, None] + noise, -1, 1)
+        return jnp.concatenate([actor[:, None], before[:, None], near, far], 1)
+
+    def around_best(self, key: jax.Array, actions: jax.Array, ratio: jax.Array) -> jax.Array:
+        """`[E, perturbed, D]` more, drawn from a Gaussian fitted to those of the smallest ratio."""
+        elite = max(2, actions.shape[1] // 8)
+        order = jnp.argsort(ratio, axis=1)[:, :elite, None]
+        best = jnp.take_along_axis(actions, order, 1)
+        spread = best.std(1, keepdims=True) + 0.01  # a set of one point would stay one
+        noise = jax.random.normal(key, (len(actions), self.perturbed, actions.shape[-1]))
+        return jnp.clip(best.mean(1, keepdims=True) + spread * noise, -1, 1)
+
+
+class _Layers(nn.Module):
+    hidden: tuple[int, ...]
+    outputs: int
+    scheme: str
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        for width in self.hidden:
+            x = nn.relu(Dense(width, self.scheme)(x))
+        return Dense(self.outputs, self.scheme)(x)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Actor:
+    """`delay`: updates of the critics for one of the actor. `climbs`: what it climbs, the mean of
+    the critics, the first (TD3) or the smallest (SAC). `targets`: each critic bootstraps on its own
+    target, or all on the smallest (clipped double Q-learning, Fujimoto et al. 2018)."""
+
+    hidden: tuple[int, ...] = (256, 256)
+    init: Init = "torch"
+    delay: int = 1
+    climbs: Literal["mean", "first", "least"] = "mean"
+    targets: Literal["own", "least"] = "own"
+    candidates: Candidates = field(default_factory=Candidates)
+
+    def check(self, where: str) -> None:
+        check_hidden(where, self.hidden)
+        require(self.delay >= 1, f"{where}.delay is {self.delay}; it is at least 1.")
+
+    @property
+    def members(self) -> int:
+        """It is no Q-function."""
+        return 0
+
+    @property
+    def knows_variance(self) -> bool:
+        return False
+
+    @property
+    def trunk_share(self) -> float:
+        """The trunk is the critics'."""
+        return 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Actor(_Actor):
+    """One action for each state (Lillicrap et al. 2016). `smoothing` is the standard deviation of
+    the noise on the action that targets are computed with, cut at `smoothing_clip` (TD3: 0.2 and
+    0.5), in halves of the box."""
+
+    kind: Literal["actor"] = "actor"
+    smoothing: float = 0.0
+    smoothing_clip: float = 0.5
+
+    def check(self, where: str) -> None:
+        super().check(where)
+        for name in ("smoothing", "smoothing_clip"):
+            value = getattr(self, name)
+            require(value >= 0, f"{where}.{name} is {value}; it is at least 0.")
+
+    def module(self, dims: int) -> nn.Module:
+        return _Layers(self.hidden, dims, self.init)
+
+    def mean(self, out: jax.Array) -> jax.Array:
+        return jnp.tanh(out)
+
+    def smoothed(self, out: jax.Array, key: jax.Array) -> jax.Array:
+        """The action of a target."""
+        action = jnp.tanh(out)
+        if not self.smoothing:
+            return action
+        noise = self.smoothing * jax.random.normal(key, action.shape)
+        limit = self.smoothing_clip
+        return jnp.clip(action + jnp.clip(noise, -limit, limit), -1, 1)
+
+
+class Policy(NamedTuple):
+    """A Gaussian before tanh, `[B, D]`, and the logarithm of the temperature."""
+
+    mean: jax.Array
+    log_std: jax.Array
+    log_alpha: jax.Array
+
+
+class _Gaussian(nn.Module):
+    hidden: tuple[int, ...]
+    dims: int
+    scheme: str
+    log_alpha: float
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> Policy:
+        both = _Layers(self.hidden, 2 * self.dims, self.scheme)(x)
+        mean, log_std = jnp.split(both, 2, -1)
+        log_alpha = self.param("log_alpha", nn.initializers.constant(self.log_alpha), ())
+        return Policy(mean, jnp.clip(log_std, -20, 2), log_alpha)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianActor(_Actor):
+    """A distribution over actions that is paid for its entropy (SAC, Haarnoja et al. 2018). The
+    temperature is learned so that the entropy is `entropy` nats times the action's numbers."""
+
+    kind: Literal["gaussian_actor"] = "gaussian_actor"
+    climbs: Literal["mean", "first", "least"] = "least"
+    targets: Literal["own", "least"] = "least"
+    entropy: float = -1.0
+
+    def module(self, dims: int) -> nn.Module:
+        return _Gaussian(self.hidden, dims, self.init, 0.0)
+
+    def mean(self, out: Policy) -> jax.Array:
+        return jnp.tanh(out.mean)
+
+    def draw(self, out: Policy, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Actions `[B, D]` and the logarithm of their density `[B]` in the unit box."""
+        noise = jax.random.normal(key, out.mean.shape)
+        before = out.mean + jnp.exp(out.log_std) * noise
+        gaussian = -0.5 * noise**2 - out.log_std - 0.5 * jnp.log(2 * jnp.pi)
+        # log(1 - tanh²), in a form that does not underflow
+        slope = 2 * (jnp.log(2.0) - before - jax.nn.softplus(-2 * before))
+        return jnp.tanh(before), (gaussian - slope).sum(-1)
