@@ -140,7 +140,8 @@ def test_a_journal_leads_back_to_where_games_were():
     env = env_of("breakout")
     vector = env.make(2)
     seed = np.array([1, 2])
-    voyage = fleets.Voyage(vector, fleets.begin(env, vector, seed), fleets.open_journal(seed), 0)
+    journal = fleets.open_journal(env, seed)
+    voyage = fleets.Voyage(vector, fleets.begin(env, vector, seed), journal, 0)
     voyage.journal = voyage.journal._replace(next_seed=np.array([5, 6]))
     for move in actions(env, 260):
         voyage.advance(move)
@@ -148,7 +149,7 @@ def test_a_journal_leads_back_to_where_games_were():
     assert journal.since.min() > 0
     assert journal.since[0] != journal.since[1]
     other = env.make(2)
-    fleet, same = fleets.retrace(other, voyage.fleet, journal, voyage.t, env.name)
+    fleet, same = fleets.retrace(env, other, voyage.fleet, journal, voyage.t)
     assert same is journal
     for move in actions(env, 30, seed=1):
         one = fleets.advance(vector, fleet, move, NO)

@@ -305,7 +305,7 @@ def test_random_actions_score_what_was_published(game, steps):
         worlds, happened = advance(env, task, worlds, action, worlds.memory, env_key)
         return worlds, (happened.ended, happened.info["raw_return"])
 
-    start = begin(env, task, KEY, envs)
+    start = begin(env, task, KEY, jnp.zeros(envs, jnp.int32))
     _, (ended, raw) = jax.lax.scan(one, start, jnp.arange(steps))
     runs = [np.asarray(raw)[np.asarray(ended)]]
     published = PUBLISHED[f"{game}_noise"]["random"]

@@ -148,6 +148,6 @@ def test_the_length_of_a_gradient_is_estimated():
     }
     grads = {name: jnp.asarray(x, jnp.float32) for name, x in grads.items()}
     for tree in (grads, *({name: x} for name, x in grads.items())):
-        assert float(agent._norm(tree)) == pytest.approx(float(optax.tree.norm(tree)), rel=0.05)
+        assert float(agent.norm(tree)) == pytest.approx(float(optax.tree.norm(tree)), rel=0.05)
     few = {"small": grads["small"]}
-    assert float(agent._norm(few)) == pytest.approx(float(optax.tree.norm(few)), rel=1e-6)
+    assert float(agent.norm(few)) == pytest.approx(float(optax.tree.norm(few)), rel=1e-6)

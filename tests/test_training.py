@@ -106,7 +106,7 @@ class Counter:
 )
 def test_ends_of_episodes(terminates, observations, ended):
     env = Counter(terminates)
-    worlds = begin(env, (), jax.random.key(0), 1)
+    worlds = begin(env, (), jax.random.key(0), jnp.zeros(1, jnp.int32))
     seen = []
     for t in range(8):
         alive = not bool(worlds.dead[0])

@@ -15,12 +15,13 @@ from idrl.training.program import TrainState
 
 class Survey:
     """σ over the states that an environment lists, averaged over the actions. It lists them by
-    `mapped_states()`: observations `[N, ...]`, or None. Without it, or an ensemble, nothing is
-    asked."""
+    `mapped_states()`: observations `[N, ...]`, or None. Without it, an ensemble or
+    numbered actions nothing is asked."""
 
     def __init__(self, agent: Agent, env: Any):
         listed = getattr(env, "mapped_states", None)
-        self.states = listed() if listed is not None and agent.k > 1 else None
+        numbered = isinstance(agent.actions, int)
+        self.states = listed() if listed is not None and numbered and agent.k > 1 else None
 
         def one(params, prior, states):
             _, sigma2 = ids.moments(agent.beliefs(params, prior, states).q_heads)
