@@ -3,26 +3,39 @@
     python results/control/study.py train --out FOLDER --task pendulum --seeds 5
     python results/control/study.py collect --out FOLDER        # table.csv, from finished runs
 
-Presets as they are. The last column is what `idrl.evaluate` says of the best weights, 100 whole
-episodes a seed.
+Presets as they are. `last` are the last evaluations, `best` what `idrl.evaluate` says of the best
+weights, 100 whole episodes a seed; both follow the actor. `greedy` are the last weights, 100
+episodes by the candidate of the largest mean, for agents that explore among candidates.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+from dataclasses import replace
 from pathlib import Path
 
+import jax
 import numpy as np
 
 import idrl
 from idrl.agents import agent_names, declared
+from idrl.agents.choosing import Greedy
+from idrl.agents.noise import Undirected
+from idrl.devices import prepare
+from idrl.envs import make_env
 from idrl.report.statistics import interval
+from idrl.resuming import restore_state
+from idrl.runs.folder import RunFolder
 from idrl.runs.records import numbers
+from idrl.session import make_program
 
 HERE = Path(__file__).parent
 FIRST_SEED = 100  # those below were tuned on
-COLUMNS = ("task", "agent", "seeds", "steps", "last", "last_ci95", "best", "best_ci95", "reached")
+COLUMNS = (
+    "task", "agent", "seeds", "steps", "last", "last_ci95", "best", "best_ci95", "greedy",
+    "greedy_ci95", "mastered",
+)  # fmt: skip
 
 
 def control_agents() -> list[str]:
@@ -49,12 +62,14 @@ def collect(args) -> None:
 def _row(path: Path) -> dict[str, str]:
     run = idrl.open_run(path)
     last = [r for r in run.evaluations if int(r["steps"]) >= run.config.training.steps]
-    lasts = numbers(last, "return_mean")
-    bests = np.asarray(idrl.evaluate(run, episodes=100).return_mean)
-    told = {"last": lasts, "best": bests}
+    # Of what gambles pay nobody should be proud.
+    lasts = numbers(last, "raw_return" if "raw_return" in last[0] else "return_mean")
+    told = {"last": lasts, "best": _raw(idrl.evaluate(run, episodes=100))}
+    if not isinstance(run.config.explore, Undirected):
+        told["greedy"] = _raw(_greedy(run))
     row = {
         "task": run.config.env, "agent": run.config.agent, "seeds": str(len(lasts)),
-        "steps": str(run.config.training.steps), "reached": _reached(run),
+        "steps": str(run.config.training.steps), "mastered": _mastered(run),
     }  # fmt: skip
     for name, values in told.items():
         mean = float(np.mean(values))
@@ -63,11 +78,26 @@ def _row(path: Path) -> dict[str, str]:
     return row
 
 
-def _reached(run: idrl.Run) -> str:
-    """Seeds that came to the goal while training, where episodes say so."""
+def _raw(score) -> np.ndarray:
+    return np.asarray(score.info.get("raw_return", score.return_mean))
+
+
+def _greedy(run: idrl.Run):
+    """The last weights of every seed, by the mean of their critics."""
+    prepare()
+    program = make_program(replace(run.config, evaluate=Greedy()), make_env(run.config.env))
+    state, _, _ = restore_state(program, RunFolder.open(run.path))
+    state = state._replace(best=state.best._replace(params=state.agent.params))
+    return jax.device_get(program.score_best(state, 100, 2_000))
+
+
+def _mastered(run: idrl.Run) -> str:
+    """Seeds of which at least 40 of the last 50 episodes of training came to the goal, where
+    episodes say so."""
     if "bad" not in run.episodes[0]:
         return ""
-    return str(len({row["seed"] for row in run.episodes if float(row["bad"]) == 0}))
+    ends = {seed: [r for r in run.episodes if r["seed"] == str(seed)] for seed in run.seeds}
+    return str(sum(sum(numbers(rows[-50:], "bad")) <= 10 for rows in ends.values()))
 
 
 def main() -> None:

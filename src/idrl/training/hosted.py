@@ -124,8 +124,7 @@ class Hosted(Learner):
         nothing = jnp.zeros((self.envs, *self.env.obs_shape), self.env.obs_dtype)
         row = self._row_like(nothing)
         # A buffer of its own for each: a state is donated, and no buffer can be twice.
-        memory = self.agent.blank_memory(self.envs)
-        waiting = Waiting(nothing, row.action, row.mask, memory)
+        waiting = Waiting(nothing, row.action, row.mask, self.agent.blank_memory(self.envs))
         return self._fresh(key_data, agent_key, examples, (), waiting)
 
     def _example_action(self, key_data, t, allowed):
@@ -246,9 +245,8 @@ class Hosted(Learner):
         state = jax.eval_shape(self._begin, self.seed_keys(0), examples)
         count = self.seeds * self.envs
         journal = fleets.open_journal(self.env, np.zeros(count, np.int64))
-        like = journal.actions
-        unknown: Any = SimpleNamespace(shape=(None, *like.shape[1:]), dtype=like.dtype)
-        journal = journal._replace(actions=unknown)
+        shape, dtype = (None, *journal.actions.shape[1:]), journal.actions.dtype
+        journal = journal._replace(actions=SimpleNamespace(shape=shape, dtype=dtype))  # type: ignore[arg-type]
         fleet = fleets.blank(self.env, count)
         return state._replace(worlds=Outside(state.worlds, fleet, journal))
 
