@@ -113,6 +113,17 @@ def test_an_actor_climbs_critics(td3, climbs, slope):
     np.testing.assert_allclose(got["kernel"], [[-slope * (1 - action**2) * s]], rtol=1e-5)
 
 
+def test_restraint_prices_what_goes_into_tanh(td3):
+    _, state = td3
+    agent = linear("td3", restraint=0.1)
+    _, weights = agent._apart(state.params)
+    given = (weights, state.params, state.prior, jnp.array([[0.5]]), jax.random.key(0))
+    # climbs Q₁ = s + 2a at a = tanh(s)
+    assert float(agent.actor_loss(*given)) == pytest.approx(
+        0.1 * 0.5**2 - (0.5 + 2 * np.tanh(0.5)), rel=1e-5
+    )
+
+
 def test_delayed_actor_and_moving_target(td3):
     agent, state = td3
     learn = jit(agent.learn)

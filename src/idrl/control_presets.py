@@ -85,7 +85,7 @@ def _noisy_push(agent: Settings, size: int) -> Settings:
     is the most there can be.
     """
     longest = 3 * size + 1  # a cut episode takes a row more
-    changes = _small(agent, 300 * longest, longest, 50 * longest)
+    changes = _small(agent, 200 * longest, longest, 50 * longest)
     changes["learning"] |= {
         "learning_starts_steps": 10 * size,
         # At γ = 0.99 a gamble whose mean was m so far is worth 100·m to whoever can stay with it.
@@ -94,9 +94,12 @@ def _noisy_push(agent: Settings, size: int) -> Settings:
         # With 0.005 what priors promise takes thousands of updates to fade from the targets.
         "target_share": 0.05,
     }
-    for head in changes["heads"].values():
+    for name, head in changes["heads"].items():
         if "k" in head:
             head["prior_scale"] = 1.0  # the goal's; with 0.3 σ was gone before it was found
+        if agent["heads"][name]["kind"] == "actor":
+            # Without it actors stay in corners of the box that their critics know to be wrong.
+            head["restraint"] = 0.01
     return changes
 
 

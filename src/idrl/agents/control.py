@@ -220,7 +220,7 @@ class ControlAgent(Agent):
         if isinstance(actor, GaussianActor):
             unit, log_prob = actor.draw(out, draw_key)
         else:
-            unit, log_prob = actor.mean(out), None
+            unit, log_prob = actor.mean(out), jnp.zeros(len(obs))
         said = self.critics(params, prior, obs, unit, value_key)[self.q_name]
         q_heads = self.heads[self.q_name].q_heads(said)[..., 0]  # [B, K]
         value = {
@@ -228,9 +228,8 @@ class ControlAgent(Agent):
             "first": lambda: q_heads[:, 0],
             "least": lambda: q_heads.min(-1),
         }[actor.climbs]()
-        if log_prob is None:
-            return -value.mean()
-        assert isinstance(actor, GaussianActor)
+        if isinstance(actor, Actor):
+            return actor.restraint * (out**2).mean() - value.mean()
         alpha = jax.lax.stop_gradient(jnp.exp(out.log_alpha))
         wanted = actor.entropy * self.box.dims
         surplus = jax.lax.stop_gradient(log_prob + wanted)  # of order, short of disorder

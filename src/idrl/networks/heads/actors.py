@@ -106,15 +106,17 @@ class _Actor:
 class Actor(_Actor):
     """One action for each state (Lillicrap et al. 2016). `smoothing` is the standard deviation of
     the noise on the action that targets are computed with, cut at `smoothing_clip` (TD3: 0.2 and
-    0.5), in halves of the box."""
+    0.5), in halves of the box. `restraint` is the price of the squares of what goes into tanh: far
+    out it is flat, and an actor that is there has no slope to come back by."""
 
     kind: Literal["actor"] = "actor"
     smoothing: float = 0.0
     smoothing_clip: float = 0.5
+    restraint: float = 0.0
 
     def check(self, where: str) -> None:
         super().check(where)
-        for name in ("smoothing", "smoothing_clip"):
+        for name in ("smoothing", "smoothing_clip", "restraint"):
             value = getattr(self, name)
             require(value >= 0, f"{where}.{name} is {value}; it is at least 0.")
 
