@@ -10,14 +10,14 @@ import numpy as np
 from idrl import api
 from idrl.envs import make_env
 from idrl.errors import IdrlError
-from idrl.ids import Decision
+from idrl.ids import Decided
 from idrl.training.seeding import seed_key
 from idrl.walking import walk
 
 
 class Moment(NamedTuple):
     obs: np.ndarray
-    decision: Decision
+    decision: Decided
     title: str
 
 

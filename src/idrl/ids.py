@@ -37,16 +37,39 @@ class Decision(NamedTuple):
     info_gain: Array  # what the action may teach
     ratio: Array  # regret² / info_gain
     probs: Array  # the distribution that `action` was drawn from
-    candidates: Array | None = None  # [..., A, D] the actions compared, where they are continuous
+
+    @property
+    def candidates(self) -> None:
+        """Actions are whole numbers, and all are compared."""
 
     @property
     def taken(self) -> Array:
-        """What to do: `action`, or the candidate with that number `[..., D]`."""
-        if self.candidates is None:
-            return self.action
+        """What to do."""
+        return self.action
+
+
+class Comparison(NamedTuple):
+    """A decision among some of infinitely many actions: `action` is a number in `candidates`."""
+
+    action: Array
+    mu: Array
+    sigma: Array
+    regret: Array
+    rho2: Array
+    info_gain: Array
+    ratio: Array
+    probs: Array
+    candidates: Array  # [..., A, D]
+
+    @property
+    def taken(self) -> Array:
+        """What to do, `[..., D]`."""
         xp = _namespace(self.candidates)
         number = xp.maximum(xp.asarray(self.action), 0)[..., None, None]  # -1: none was finite
         return xp.take_along_axis(self.candidates, number, -2)[..., 0, :]
+
+
+Decided = Decision | Comparison
 
 
 def decide(

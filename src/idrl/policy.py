@@ -16,7 +16,7 @@ from idrl.actions import Box, to_table
 from idrl.agents import Agent, make_agent
 from idrl.config import RunConfig
 from idrl.errors import IdrlError
-from idrl.ids import Decision
+from idrl.ids import Decided
 from idrl.runs.arrays import read_arrays, read_metadata, sync, write_arrays
 from idrl.runs.files import shapes_of
 from idrl.schema import build, to_dict
@@ -70,11 +70,11 @@ class Policy:
         DQN: their vote), for one observation or a batch. `mask` is true where allowed."""
         return self._call(self._evaluate, obs, mask, 0).taken
 
-    def explain(self, obs: Any, mask: Any = None, seed: int = 0) -> Decision:
+    def explain(self, obs: Any, mask: Any = None, seed: int = 0) -> Decided:
         """The full `Decision` of the rule it explores with. `seed` is for rules that draw."""
         return self._call(self._explore, obs, mask, seed)
 
-    def _call(self, function, obs, mask, seed) -> Decision:
+    def _call(self, function, obs, mask, seed) -> Decided:
         obs = np.asarray(obs)
         shape = self.agent.obs_shape
         if obs.shape[obs.ndim - len(shape) :] != shape or obs.ndim not in (

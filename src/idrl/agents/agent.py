@@ -13,7 +13,7 @@ from idrl.agents.choosing import Beliefs, Moment
 from idrl.agents.noise import Undirected
 from idrl.agents.rule import Rule
 from idrl.agents.spec import AgentSpec
-from idrl.ids import Decision
+from idrl.ids import Decided
 from idrl.networks.heads import Bayesian, Ensemble, Transition
 
 _LARGE = 2**20  # weights of a matrix whose reading and writing takes time
@@ -151,7 +151,7 @@ class Agent:
     def choose(
         self, rule: Rule, params, prior, obs, first, memory, key, step, mask=None, *,
         noisy: bool = False,
-    ) -> tuple[Decision, jax.Array]:  # fmt: skip
+    ) -> tuple[Decided, jax.Array]:  # fmt: skip
         """A `Decision` for `obs` `[E, ...]`, and the memory; `first` `[E]` marks new episodes.
 
         `noisy` moves noisy weights: for exploring, not for evaluating."""
@@ -162,7 +162,7 @@ class Agent:
     def consider(
         self, rule: Rule, params, prior, obs, first, memory, key, step, mask=None, *,
         noisy: bool = False,
-    ) -> tuple[Decision, jax.Array, Beliefs]:  # fmt: skip
+    ) -> tuple[Decided, jax.Array, Beliefs]:  # fmt: skip
         """The same, and what was believed of the actions that were compared."""
         assert not isinstance(rule, Undirected)  # `AgentSpec.check`
         memory_key, rule_key = jax.random.split(key)

@@ -19,7 +19,7 @@ from idrl.agents.choosing import Beliefs, Ids, Moment
 from idrl.agents.noise import Acting, Undirected
 from idrl.agents.rule import Rule
 from idrl.agents.spec import AgentSpec
-from idrl.ids import Decision
+from idrl.ids import Comparison
 from idrl.networks.heads import Actor, Ensemble, GaussianActor, Transition
 
 
@@ -141,7 +141,7 @@ class ControlAgent(Agent):
     def consider(
         self, rule: Rule, params, prior, obs, first, memory, key, step, mask=None, *,
         noisy: bool = False,
-    ) -> tuple[Decision, jax.Array, Beliefs]:  # fmt: skip
+    ) -> tuple[Comparison, jax.Array, Beliefs]:  # fmt: skip
         assert mask is None
         memory_key, rule_key, set_key, chance = jax.random.split(key, 4)
         head = rule.remember(memory[:, 0].astype(jnp.int32), first, memory_key, self.k)
@@ -167,10 +167,10 @@ class ControlAgent(Agent):
                 actions = jnp.concatenate([actions, more], 1)
                 beliefs = jax.tree.map(lambda *x: jnp.concatenate(x, -1), beliefs, new)
                 decision = rule(beliefs, moment)
-            kept = decision._replace(candidates=actions).taken
-        decision = decision._replace(candidates=self.box.from_unit(actions))
+            kept = Comparison(*decision, actions).taken
+        compared = Comparison(*decision, self.box.from_unit(actions))
         memory = jnp.concatenate([head[:, None].astype(memory.dtype), kept], 1)
-        return decision, memory, beliefs
+        return compared, memory, beliefs
 
     # -- learning -------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from idrl.ids import Decision
+from idrl.ids import Decided
 from idrl.report.style import figure
 
 COLUMNS = ("mu", "sigma", "rho2", "regret", "info_gain", "ratio")
@@ -16,7 +16,7 @@ MOST = 12  # candidates that a table shows
 _CHOSEN, _OTHER = "#D55E00", "#0072B2"
 
 
-def decision_rows(decision: Decision) -> list[list[str]]:
+def decision_rows(decision: Decided) -> list[list[str]]:
     """One row per action; the chosen one is marked. Of candidates, those of the smallest ratio,
     smallest first, with the chosen one and the actor's own, which is the first of them."""
     rows = []
@@ -27,7 +27,7 @@ def decision_rows(decision: Decision) -> list[list[str]]:
     return rows
 
 
-def _shown(decision: Decision) -> list[int]:
+def _shown(decision: Decided) -> list[int]:
     if decision.candidates is None:
         return list(range(len(decision.mu)))
     order = np.argsort(decision.ratio, kind="stable").tolist()
@@ -38,14 +38,14 @@ def _shown(decision: Decision) -> list[int]:
     return [action for action in order if action in few]
 
 
-def _name(decision: Decision, action: int) -> str:
+def _name(decision: Decided, action: int) -> str:
     if decision.candidates is None:
         return str(action)
     numbers = " ".join(f"{x:+.3f}" for x in decision.candidates[action])
     return f"{numbers} (actor)" if action == 0 else numbers
 
 
-def decision_figure(decision: Decision, target: Path, title: str = "") -> None:
+def decision_figure(decision: Decided, target: Path, title: str = "") -> None:
     """Bars by action; candidates as points, over the action itself where it is one number and in
     the order of their ratios else."""
     fig, axes = figure(1, 5, figsize=(13, 3.2))
