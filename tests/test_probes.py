@@ -54,7 +54,7 @@ def settings(agent: str) -> dict:
     return SETTINGS | {"heads": small}
 
 
-@pytest.fixture(scope="module", params=[*agent_names(), *COMPOSITIONS])
+@pytest.fixture(scope="module", params=[*agent_names(continuous=False), *COMPOSITIONS])
 def trained(request):
     name = request.param.partition(",")[0]
     changes = [settings(name), *assignments(COMPOSITIONS.get(request.param, []))]

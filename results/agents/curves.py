@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import idrl
-from idrl.agents import agent_names, declared
+from idrl.agents import agent_names
 from idrl.api import open_run
 from idrl.envs import make_env
 from idrl.envs.deep_sea import solved_episode
@@ -31,11 +31,6 @@ HERE = Path(__file__).parent
 IMAGES = HERE.parents[1] / "docs" / "images" / "agents"
 # A quarter of the preset's steps, evaluated twice as often; deep_sea's preset is short as it is.
 SETTINGS = {"cartpole": {"training": {"steps": 50_000}, "evaluation": {"every_steps": 5_000}}}
-
-
-def _numbered() -> list[str]:
-    """Those for numbered actions; results/control has the others."""
-    return [name for name in agent_names() if declared(name).actor is None]
 
 
 def runs_in(out: Path) -> dict[tuple[str, str], Path]:
@@ -148,7 +143,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("do", choices=("train", "collect", "draw"))
     parser.add_argument("--out", help="folder of the run folders")
     parser.add_argument("--tasks", nargs="+", default=["deep_sea/10", "cartpole"])
-    parser.add_argument("--agents", nargs="+", default=_numbered())
+    parser.add_argument("--agents", nargs="+", default=agent_names(continuous=False))
     parser.add_argument("--seeds", type=int, default=4)
     args = parser.parse_args(argv)
     if args.do != "draw" and not args.out:

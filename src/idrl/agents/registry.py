@@ -33,8 +33,11 @@ def declared(name: str) -> AgentSpec:
     return _AGENTS[name]()
 
 
-def agent_names() -> list[str]:
-    return list(_AGENTS)
+def agent_names(continuous: bool | None = None) -> list[str]:
+    """All, or those for continuous actions, or those for numbered ones."""
+    if continuous is None:
+        return list(_AGENTS)
+    return [name for name in _AGENTS if (declared(name).actor is not None) == continuous]
 
 
 def agent_summary(name: str) -> str:
