@@ -1,5 +1,6 @@
 """Driving a study over processes: retries, memory, stopping, going on. The stub trains nothing."""
 
+import contextlib
 import json
 import os
 import signal
@@ -53,6 +54,26 @@ def sweep(*arguments):
 
 
 PROCESSES = ["--engine", "processes"]
+
+
+@contextlib.contextmanager
+def stopped_once(*runs):
+    """SIGTERM to ourselves as soon as all `runs` are going; none is left over for another test."""
+    over = threading.Event()
+
+    def watch():
+        while not over.wait(0.05):
+            if all((run / "evaluations.csv").exists() for run in runs):
+                os.kill(os.getpid(), signal.SIGTERM)
+                return
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def tries(folder, name):
@@ -135,9 +156,10 @@ def test_too_little_memory_lowers_the_packing_and_says_so(here, monkeypatch, cap
 
 def test_a_signal_stops_all_runs_and_the_study_goes_on(here, monkeypatch, capsys):
     monkeypatch.setenv("SWEEP_SCRIPT", json.dumps({"dqn": ["wait"]}))
-    threading.Timer(2.5, os.kill, (os.getpid(), signal.SIGTERM)).start()
     start = time.monotonic()
-    assert sweep("small.toml") == 130
+    runs = here / "runs" / "small" / "runs"
+    with stopped_once(*(runs / f"{agent}-deep_sea-5-s0-1" for agent in ("dqn", "ddqn"))):
+        assert sweep("small.toml") == 130
     assert time.monotonic() - start < 20
     assert "Stopped; nothing is lost" in capsys.readouterr().out
     folder = StudyFolder.open("runs/small")
@@ -252,8 +274,8 @@ def test_a_search_finds_the_better_setting_and_goes_on(here, monkeypatch, capsys
         '[search]\ntrials = 4\nstop = "asha"\nspace.explore.lam = {low = 0.1, high = 10.0}\n'
     )
     monkeypatch.setenv("SWEEP_SCRIPT", json.dumps({"trial-0002": ["wait"]}))
-    threading.Timer(4, os.kill, (os.getpid(), signal.SIGTERM)).start()
-    first = sweep("search.toml")
+    with stopped_once(here / "runs" / "search" / "runs" / "trial-0002"):
+        first = sweep("search.toml")
     assert first in (130, 0)  # 0: Optuna ended the slow one before we did
     assert sweep("--resume", "runs/search") == 0
     told = capsys.readouterr().out
