@@ -13,7 +13,7 @@ import functools
 import math
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,44 +24,17 @@ from idrl.agents import Agent
 from idrl.envs.host import HostEnv, Vector
 from idrl.training import fleet as fleets
 from idrl.training.evaluation import Score
-from idrl.training.fleet import Ends, Fleet, Journal, Voyage, by_seed
+from idrl.training.fleet import Ends, Fleet, Voyage, by_seed
 from idrl.training.health import hold
 from idrl.training.hosted_evaluation import Judge
 from idrl.training.learner import EXAMPLE_STEPS, SAME, SEEDS, Learner, over_seeds, quick
 from idrl.training.locating import first_bad_operation
+from idrl.training.outside import Outside, Shown, Waiting
 from idrl.training.program import Between, Episodes, TrainState, mind, nothing, student
 from idrl.training.seeding import env_seeds, stream
 from idrl.training.spec import Evaluation, Training
 
 _BLOCK_VECTOR_STEPS = 100  # how slow an environment is nobody knows: Ctrl-C must not wait long
-
-
-class Waiting(NamedTuple):
-    """On the device, `[S, E, ...]`: a row that waits for what its actions led to, and memories.
-    `obs` is what the agent saw: whole stacks, where the environments show single frames."""
-
-    obs: jax.Array
-    action: jax.Array
-    heads: jax.Array | None
-    memory: jax.Array
-
-
-class Outside(NamedTuple):
-    """The environments of all seeds in a state: seed s has numbers s·E to s·E + E - 1."""
-
-    waiting: Waiting
-    fleet: Fleet
-    journal: Journal
-
-
-class Shown(NamedTuple):
-    """What the environments show the device, `[S, E, ...]` each."""
-
-    obs: Any
-    # `[S, E, 4]`: first, and of the row that waits reward, terminated, valid. One array: handing
-    # one over takes longer than what is in it.
-    facts: Any
-    allowed: Any  # or None
 
 
 class _Found(Exception):
