@@ -18,7 +18,6 @@ import argparse
 import os
 
 os.environ.setdefault("JAX_PLATFORMS", "cuda,cpu")
-os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_gpu_deterministic_ops=true"
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +25,7 @@ import numpy as np
 
 from benchmarks import atari
 from idrl.config import resolve
+from idrl.devices import prepare
 from idrl.envs import make_env
 from idrl.session import make_program
 from idrl.training.program import student
@@ -145,6 +145,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=200, help="of the longer stretch")
     parser.add_argument("--envs", type=int, default=64, help="of the training loop")
     args = parser.parse_args()
+    prepare(deterministic=True)
     for what in args.what:
         CHECKS[what](args)
 

@@ -13,33 +13,14 @@ import json
 import sys
 import time
 
-import gymnasium
-import numpy as np
 import stable_baselines3
 import torch
 from stable_baselines3 import DQN
 from stable_baselines3.common.callbacks import BaseCallback
 
+from benchmarks.peers.worlds import Screens
+
 WARM_UP = 2_000  # steps
-
-
-class Free(gymnasium.Env):
-    """Frames without a game."""
-
-    observation_space = gymnasium.spaces.Box(0, 255, (4, 84, 84), np.uint8)
-    action_space = gymnasium.spaces.Discrete(6)
-
-    def __init__(self):
-        self.frame = np.random.default_rng(0).integers(0, 255, (4, 84, 84), dtype=np.uint8)
-        self.t = 0
-
-    def reset(self, *, seed=None, options=None):
-        self.t = 0
-        return self.frame, {}
-
-    def step(self, action):
-        self.t += 1
-        return self.frame, float(action == 1), self.t >= 1_000, False, {}
 
 
 class Clock(BaseCallback):
@@ -63,8 +44,8 @@ def main() -> None:
     clock = Clock(float(sys.argv[1]))
     device = "cuda" if torch.cuda.is_available() else "cpu"
     agent = DQN(
-        "CnnPolicy", Free(), learning_rate=1e-4, buffer_size=100_000, learning_starts=500,
-        batch_size=32, train_freq=4, target_update_interval=10_000, device=device,
+        "CnnPolicy", Screens(channels_first=True), learning_rate=1e-4, buffer_size=100_000,
+        learning_starts=500, batch_size=32, train_freq=4, target_update_interval=10_000, device=device,
     )  # fmt: skip
     agent.learn(10**9, callback=clock)
     versions = f"stable-baselines3 {stable_baselines3.__version__}, PyTorch {torch.__version__}"

@@ -155,9 +155,10 @@ class Agent:
         """A `Decision` for `obs` `[E, ...]`, and the memory; `first` `[E]` marks new episodes.
 
         `noisy` moves noisy weights: for exploring, not for evaluating."""
-        return self.consider(rule, params, prior, obs, first, memory, key, step, mask, noisy=noisy)[
-            :2
-        ]
+        decision, memory, _ = self.consider(
+            rule, params, prior, obs, first, memory, key, step, mask, noisy=noisy
+        )
+        return decision, memory
 
     def consider(
         self, rule: Rule, params, prior, obs, first, memory, key, step, mask=None, *,
