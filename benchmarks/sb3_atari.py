@@ -45,7 +45,8 @@ def main() -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     agent = DQN(
         "CnnPolicy", Screens(channels_first=True), learning_rate=1e-4, buffer_size=100_000,
-        learning_starts=500, batch_size=32, train_freq=4, target_update_interval=10_000, device=device,
+        learning_starts=500, batch_size=32, train_freq=4, target_update_interval=10_000,
+        device=device,
     )  # fmt: skip
     agent.learn(10**9, callback=clock)
     versions = f"stable-baselines3 {stable_baselines3.__version__}, PyTorch {torch.__version__}"
