@@ -1,35 +1,43 @@
-"""Atari on this machine: updates alone, acting, emulators alone, and all of it together.
+"""Atari on this machine: training as it runs, and its parts alone: updates, acting, emulators.
 
-    python -m benchmarks.atari [--what updates acting emulator whole] [--agents c51-ids] \
-        [--envs 128] [--precision full mixed] [--game pong] [--seconds 5] [--csv FILE]
+    python -m benchmarks.atari [AGENT/ENVS/PRECISION[/deterministic]...] [--game pong] \
+        [--seconds 5] [--together 6] [--csv FILE]        # c51-ids/64/full
 
-Frames are the emulator's, four a step; an update per 16 frames. `updates` draws from a full replay
-of 1M frames; `whole` is the training loop itself, without evaluations, once all is compiled, with
-the frames going to the run's segments (`--no-tape`: nowhere). Every row is the median of repeats.
+Frames are the emulator's, four a step; an update per 16 frames. All four are measured in the same
+process, one after the other. `whole` is the training loop itself, without evaluations, once all is
+compiled, with the frames going to the run's segments; `updates` draws from a full replay;
+`acting` is from frames on the host to actions on the host. Every row is the median of repeats. So
+many programs as `--together` says are compiled side by side before the first of them is measured.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import json
 import os
 import statistics
+import sys
 import tempfile
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from benchmarks.turns import Group, Row, Worker, serve
 from idrl.config import resolve
+from idrl.devices import prepare
 from idrl.envs import make_env
 from idrl.runs.segments import Segments
 from idrl.session import make_program
 
-FRAMES_PER_UPDATE = 16
-COLUMNS = ("what", "agent", "game", "envs", "precision", "value", "unit", "spread", "more")
+COLUMNS = (
+    "what", "agent", "game", "envs", "precision", "value", "unit", "spread", "more", "device", "jax"
+)  # fmt: skip
 
 
 def program_of(agent: str, game: str, envs: int, precision: str, capacity: int):
@@ -68,89 +76,111 @@ def repeated(call, seconds: float, least: int = 3) -> list[float]:
     return times
 
 
-def updates(args, agent: str, envs: int, precision: str):
-    program = program_of(agent, args.game, envs, precision, args.capacity)
-    count = max(1, envs // 4)
-    state = blank_state(program)
-    shown = jax.tree.map(jnp.asarray, (program._zeros(state, _nobody(program, envs))[1]))
-    box = [state, shown]
-    begin = time.perf_counter()
+class Bench:
+    """One program, its parts measured one after the other."""
 
-    def call():
-        for _ in range(max(1, 64 // count)):
-            box[0], box[1] = program._improve(*box, count, program.replay_rows, 0)
-        jax.block_until_ready(box[0].agent.params)
+    def __init__(self, job: Row):
+        self.job, self.envs, self.seconds = job, job["envs"], job["seconds"]
+        began = time.perf_counter()
+        self.program: Any = program_of(
+            job["agent"], job["game"], self.envs, job["precision"], job["capacity"]
+        )
+        self.folder = tempfile.TemporaryDirectory()
+        self.tape = Segments(Path(self.folder.name), [], 0)
+        self.program.tape = self.tape.append
+        self.state, _ = self.program.start(self.program.seed_keys(0))
+        self.iteration = 0
+        for _ in range(2):
+            self._block()
+        self.start_s = time.perf_counter() - began
 
-    call()
-    compiled = time.perf_counter() - begin
-    each = [t / (max(1, 64 // count) * count) * 1e3 for t in repeated(call, args.seconds)]
-    memory = (jax.local_devices()[0].memory_stats() or {}).get("peak_bytes_in_use", 0)
-    more = f"compile {compiled:.1f} s; peak {memory / 2**30:.2f} GiB"
-    return statistics.median(each), "ms/update", spread(each), more
+    def rows(self):
+        parts = (self.whole, self.updates, self.acting, self.emulators)
+        for part in parts:
+            if part.__name__ != self.job.get("only", part.__name__):
+                continue
+            values, unit = part()
+            yield {
+                **{name: self.job[name] for name in ("agent", "game", "envs")},
+                "precision": self.job["precision"] + self.job["note"], "what": part.__name__,
+                "value": float(f"{statistics.median(values):.4g}"), "unit": unit,
+                "spread": spread(values), "more": f"start {self.start_s:.0f} s; {memory()}",
+                "device": jax.local_devices()[0].device_kind, "jax": jax.__version__,
+            }  # fmt: skip
 
+    def _block(self) -> int:
+        c = self.program.cadence
+        end = c.end(self.iteration)
+        self.state, _ = self.program.block(self.state, np.int32(self.iteration))
+        frames, self.iteration = 4 * (end - self.iteration) * c.steps, end
+        return frames
 
-def acting(args, agent: str, envs: int, precision: str):
-    """From frames on the host to actions on the host."""
-    program = program_of(agent, args.game, envs, precision, args.capacity)
-    state = blank_state(program)
-    voyage = SimpleNamespace(fleet=_nobody(program, envs), t=70)
-    box = [state, program._zeros(state, voyage.fleet)[0]]
+    def whole(self):
+        rates, until = [], time.perf_counter() + self.seconds
+        while time.perf_counter() < until or len(rates) < 3:
+            begin = time.perf_counter()
+            frames = self._block()
+            rates.append(frames / (time.perf_counter() - begin))
+        return rates, "frames/s"
 
-    def call():
-        box[0], box[1], action = program._step(program._act, box[0], voyage, box[1])
-        np.asarray(action)
-
-    each = [t * 1e3 for t in repeated(call, min(args.seconds, 2))]
-    return statistics.median(each), "ms/vector step", spread(each), ""
-
-
-def emulator(args, agent: str, envs: int, precision: str):
-    env = make_env(f"atari/{args.game}")
-    vector = env.make(envs)
-    rng, nobody = np.random.default_rng(0), np.full(envs, -1)
-    vector.step(nobody, np.arange(envs))
-    actions = rng.integers(0, env.num_actions, (100, envs))
-
-    def call():
-        for action in actions:
-            vector.step(action, nobody)
-
-    each = [400 * envs / t for t in repeated(call, args.seconds)]
-    vector.close()
-    return statistics.median(each), "frames/s", spread(each), f"{os.cpu_count()} cores"
-
-
-def whole(args, agent: str, envs: int, precision: str):
-    program = program_of(agent, args.game, envs, precision, args.capacity)
-    with tempfile.TemporaryDirectory() as folder:
-        tape = None if args.no_tape else Segments(Path(folder), [], 0)
-        program.tape = None if tape is None else tape.append
-        state, _ = program.start(program.seed_keys(0))
-        box, c = [state, 0], program.cadence
+    def updates(self):
+        """From a replay whose rows are all written, though most of them not by a game."""
+        program, outside = self.program, self.state.worlds
+        count = max(1, self.envs // 4)
+        turns = max(1, 64 // count)
+        facts = self.state.replay.facts.at[..., 3].set(1.0)
+        replay = self.state.replay._replace(facts=facts)
+        self.state = self.state._replace(worlds=outside.waiting, replay=replay)
+        box = [program._zeros(self.state, outside.fleet)[1]]
 
         def call():
-            end = c.end(box[1])
-            box[0], _ = program.block(box[0], np.int32(box[1]))
-            frames, box[1] = 4 * (end - box[1]) * c.steps, end
-            return frames
+            for _ in range(turns):
+                self.state, box[0] = program._improve(
+                    self.state, box[0], count, program.replay_rows, 0
+                )
+            jax.block_until_ready(self.state.agent.params)
 
-        call()
-        each, until = [], time.perf_counter() + 2 * args.seconds
-        while time.perf_counter() < until or len(each) < 3:
-            begin = time.perf_counter()
-            frames = call()
-            each.append(frames / (time.perf_counter() - begin))
-        if tape is not None:
-            tape.close()
-        program.close()
-    memory = (jax.local_devices()[0].memory_stats() or {}).get("peak_bytes_in_use", 0)
-    return statistics.median(each), "frames/s", spread(each), f"peak {memory / 2**30:.2f} GiB"
+        each = [t / (turns * count) * 1e3 for t in repeated(call, self.seconds / 2)]
+        self.state = program._settle(self.state, outside)
+        return each, "ms/update"
+
+    def acting(self):
+        program, outside = self.program, self.state.worlds
+        self.state = self.state._replace(worlds=outside.waiting)
+        voyage = SimpleNamespace(fleet=outside.fleet, t=self.program.replay_rows - 1)
+        box = [program._zeros(self.state, outside.fleet)[0]]
+        tape, program.tape = program.tape, None
+
+        def call():
+            self.state, box[0], action = program._step(program._act, self.state, voyage, box[0])
+            np.asarray(action)
+
+        each = [t * 1e3 for t in repeated(call, self.seconds / 4)]
+        program.tape, self.state = tape, program._settle(self.state, outside)
+        return each, "ms/vector step"
+
+    def emulators(self):
+        """With random actions. The loop is not told, so only its episodes' scores are off."""
+        vector, env = self.program._vector(), self.program.env
+        actions = np.random.default_rng(0).integers(0, env.num_actions, (25, self.envs))
+        nobody = np.full(self.envs, -1)
+
+        def call():
+            for action in actions:
+                vector.step(action, nobody)
+
+        each = [4 * actions.size / t for t in repeated(call, self.seconds / 2)]
+        return each, "frames/s"
+
+    def close(self) -> None:
+        self.tape.close()
+        self.program.close()
+        self.folder.cleanup()
 
 
-def _nobody(program, envs: int):
-    from idrl.training import fleet
-
-    return fleet.blank(program.env, envs)
+def memory() -> str:
+    peak = (jax.local_devices()[0].memory_stats() or {}).get("peak_bytes_in_use", 0)
+    return f"peak {peak / 2**30:.2f} GiB; {os.cpu_count()} cores"
 
 
 def spread(values: list[float]) -> str:
@@ -158,36 +188,50 @@ def spread(values: list[float]) -> str:
     return f"{low:.4g}–{high:.4g}"
 
 
-def main(argv: list[str] | None = None) -> None:
+def worker(job: Row) -> None:
+    prepare(deterministic="deterministic" in job["note"])
+    bench = Bench(job)
+    serve(bench.rows)
+    bench.close()
+
+
+def add(rows: list[Row], row: Row, columns: tuple[str, ...], path: str | None) -> None:
+    """Tell it and write all of them down: a later one may not come."""
+    rows.append(row)
+    print(*(row.get(name, "") for name in columns), flush=True)
+    if path:
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, columns)
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+def main(argv: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    kinds = {f.__name__: f for f in (updates, acting, emulator, whole)}
-    parser.add_argument("--what", nargs="+", default=list(kinds), choices=list(kinds))
-    parser.add_argument("--agents", nargs="+", default=["c51-ids"])
-    parser.add_argument("--envs", nargs="+", type=int, default=[128])
-    parser.add_argument("--precision", nargs="+", default=["full"])
+    parser.add_argument("what", nargs="*", default=["c51-ids/64/full"])
     parser.add_argument("--game", default="pong")
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--capacity", type=int, default=1_000_000)
-    parser.add_argument("--no-tape", action="store_true")
+    parser.add_argument("--together", type=int, default=6)
     parser.add_argument("--csv")
     args = parser.parse_args(argv)
-    device = jax.local_devices()[0].device_kind
-    print(f"# {device}, {os.cpu_count()} cores, JAX {jax.__version__}", flush=True)
-    rows = []
+    same = {name: getattr(args, name) for name in ("game", "seconds", "capacity")}
+    jobs: list[Row] = []
     for what in args.what:
-        for agent in args.agents if what != "emulator" else args.agents[:1]:
-            for envs in args.envs:
-                for precision in args.precision if what != "emulator" else ["-"]:
-                    found = kinds[what](args, agent, envs, precision)
-                    rows.append((what, agent, args.game, envs, precision, *found))
-                    value, unit, around, more = found
-                    print(f"{what:9} {agent:8} {envs:4} envs {precision:5} {value:10.4g} {unit} "
-                          f"({around}) {more}", flush=True)  # fmt: skip
-                    if args.csv:
-                        with open(args.csv, "w", newline="", encoding="utf-8") as file:
-                            csv.writer(file).writerows([(*COLUMNS, "device"), *(
-                                (*row, device) for row in rows)])  # fmt: skip
+        agent, envs, precision, *note = what.split("/")
+        how = {"agent": agent, "envs": int(envs), "precision": precision}
+        jobs.append({**how, **same, "note": "".join(f", {word}" for word in note)})
+    rows: list[Row] = []
+    for first in range(0, len(jobs), args.together):
+        some = [Worker("benchmarks.atari", job) for job in jobs[first : first + args.together]]
+        with Group(some) as group:
+            for one in group:
+                for row in one.measure():
+                    add(rows, row, COLUMNS, args.csv)
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["worker"]:
+        worker(json.loads(sys.argv[2]))
+    else:
+        main(sys.argv[1:])

@@ -1,10 +1,8 @@
-"""Stable-Baselines3's DQN at Atari size, on frames that cost nothing: steps a second.
+"""Stable-Baselines3's DQN at Atari size, on frames that cost nothing: frames a second.
 
-    python -m benchmarks.sb3_atari SECONDS
-
-For `benchmarks.gpu`, which runs it beside ours. Needs stable-baselines3 and PyTorch only. One
-environment, an update of 32 transitions per four steps, replay of 100,000 transitions in the host's
-memory (of 1M it would be 28 GB).
+A worker of `benchmarks.gpu`, which measures it in turns with ours. Needs stable-baselines3 and
+PyTorch only. One environment, an update of 32 transitions per four steps, replay of 100,000
+transitions in the host's memory (of 1M it would be 28 GB).
 """
 
 from __future__ import annotations
@@ -19,38 +17,47 @@ from stable_baselines3 import DQN
 from stable_baselines3.common.callbacks import BaseCallback
 
 from benchmarks.peers.worlds import Screens
+from benchmarks.turns import serve
 
 WARM_UP = 2_000  # steps
 
 
 class Clock(BaseCallback):
-    """Stops after `seconds`, counted from when updates run."""
+    """Stops after `seconds`, or after so many steps."""
 
-    def __init__(self, seconds: float):
+    def __init__(self, seconds: float, steps: int = 10**9):
         super().__init__()
-        self.seconds, self.begin, self.rate = seconds, 0.0, 0.0
+        self.seconds, self.steps = seconds, steps
+
+    def _on_training_start(self) -> None:
+        self.begin, self.first, self.rate = time.perf_counter(), self.num_timesteps, 0.0
 
     def _on_step(self) -> bool:
-        if self.num_timesteps == WARM_UP:
-            self.begin = time.perf_counter()
-        elif self.num_timesteps > WARM_UP and self.num_timesteps % 64 == 0:
-            spent = time.perf_counter() - self.begin
-            self.rate = (self.num_timesteps - WARM_UP) / spent
-            return spent < self.seconds
-        return True
+        done, spent = self.num_timesteps - self.first, time.perf_counter() - self.begin
+        self.rate = done / spent
+        return done % 64 > 0 or (spent < self.seconds and done < self.steps)
 
 
 def main() -> None:
-    clock = Clock(float(sys.argv[1]))
+    job = json.loads(sys.argv[2])
     device = "cuda" if torch.cuda.is_available() else "cpu"
     agent = DQN(
         "CnnPolicy", Screens(channels_first=True), learning_rate=1e-4, buffer_size=100_000,
         learning_starts=500, batch_size=32, train_freq=4, target_update_interval=10_000,
         device=device,
     )  # fmt: skip
-    agent.learn(10**9, callback=clock)
+    agent.learn(10**9, callback=Clock(60.0, WARM_UP))
     versions = f"stable-baselines3 {stable_baselines3.__version__}, PyTorch {torch.__version__}"
-    print(json.dumps({"steps_per_s": clock.rate, "versions": versions, "device": device}))
+
+    def rows():
+        clock = Clock(job["seconds"])
+        agent.learn(10**9, callback=clock, reset_num_timesteps=False)
+        yield {
+            "what": "atari", "who": "Stable-Baselines3 dqn", "value": round(4 * clock.rate),
+            "unit": "frames/s", "more": f"{versions}; {device}",
+        }  # fmt: skip
+
+    serve(rows)
 
 
 if __name__ == "__main__":

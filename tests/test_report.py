@@ -11,6 +11,7 @@ from idrl.cli import main
 from idrl.report.comparing import compare
 from idrl.report.grouping import sections
 from idrl.report.reading import read_runs
+from idrl.report.reference import Published, for_task
 from idrl.report.statistics import estimate
 from idrl.report.style import _FIXED, look
 from idrl.report.writing import make_report
@@ -52,6 +53,29 @@ def test_scores_are_best_evaluations_beside_the_papers(atari):
     assert float(row["human-normalised %"]) == pytest.approx(100 * (np.mean(best) + 20.7) / 35.3)
     assert found["atari/pong", "dqn"]["±"] == ""  # one seed has no interval
     assert any("One seed" in remark for remark in report.remarks)
+
+
+def test_published_curves_end_where_the_runs_do():
+    curve = Published("c51", np.array([4.0, 8.0, 12.0]), np.array([1.0, 2.0, 3.0]))
+    late = Published("dqn", np.array([100.0]), np.array([1.0]))
+    reference = {"pong": [curve, late]}
+    (found,) = for_task(reference, "atari/pong", 8)
+    assert found.frames.tolist() == [4, 8]
+    assert found.returns.tolist() == [1, 2]
+    assert len(for_task(reference, "atari/pong")) == 2
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_last_evaluation_without_episodes_is_told_of_the_others(tmp_path):
+    path = tmp_path / "run"
+    made_up_run(path, "dqn", "cartpole", level=100.0, seeds=1)
+    table = rows(path / "evaluations.csv")
+    table[-1]["return_mean"] = "nan"
+    write_csv(path / "evaluations.csv", table)
+    make_report([path], tmp_path / "report")
+    (row,) = rows(next((tmp_path / "report").glob("*/scores.csv")))
+    assert row["last evaluation"] in ("", "nan")
+    assert float(row["score"]) > 0
 
 
 def test_normalised_table_has_both_readings_and_the_papers_columns(atari):

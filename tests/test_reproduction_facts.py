@@ -94,7 +94,7 @@ ROWS = {
         ("evaluation.steps", 125_000, 125_000),
     ],
     "length": [("training.steps", 50_000_000, 50_000_000)],  # 200M frames
-    "environments": [("training.envs", 64, 64), ("evaluation.envs", 16, 16)],  # not the paper's: 1
+    "environments": [("training.envs", 64, 64), ("evaluation.envs", 32, 32)],  # not the paper's: 1
     "records": [
         ("training.log_every_steps", 50_000, 50_000),
         ("training.distributions_every_steps", 250_000, 250_000),

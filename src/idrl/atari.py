@@ -64,8 +64,8 @@ def settings(agent: Settings, preset: str | None) -> Settings:
         "learning": {"rewards": "sign" if preset == "release" else "clip"},
         # The paper has one environment; 64 keep a GPU busy. See docs/atari.md on what differs.
         "training": {"envs": 64, "log_every_steps": 50_000, "distributions_every_steps": 250_000},
-        # The paper has one; 16 side by side count the same episodes (training.window).
-        "evaluation": {"envs": 16},
+        # The paper has one; 32 side by side count the same episodes (training.window).
+        "evaluation": {"envs": 32},
         "evaluate": _evaluate(agent, preset),
     }
     if preset == "release" and _of_the_authors(agent):

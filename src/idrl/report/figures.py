@@ -91,7 +91,7 @@ def _curves(section: Section, band: str, reference: Reference):
         for label, group in groups.items():
             line = series.over_seeds(group.curve(), band)
             _band(axis, line, group.look, f"{label}, {seeds_word(group)}", section.frames_per_step)
-        for other in for_task(reference, task):
+        for other in for_task(reference, task, section.frames):
             tint = look(other.agent).colour
             axis.plot(other.frames, other.returns, color=tint, lw=1, ls=(0, (1, 1.5)),
                       label=f"{other.agent}, published")  # fmt: skip

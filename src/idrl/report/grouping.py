@@ -81,6 +81,11 @@ class Section:
         return FRAMES_PER_STEP if self.atari else 1
 
     @property
+    def frames(self) -> int:
+        """How far its runs go."""
+        return self.protocol.steps * self.frames_per_step
+
+    @property
     def unit(self) -> str:
         return "frames" if self.atari else "steps of each seed"
 

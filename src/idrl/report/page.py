@@ -101,7 +101,7 @@ def _charts(section: Section, prefix: str, band: str, reference: Reference) -> d
             line = series.over_seeds(group.curve(), band)
             name = f"{label}, {seeds_word(group)}"
             lines.append(_line(line, label, per_step) | {"name": name})
-        for other in for_task(reference, task):
+        for other in for_task(reference, task, section.frames):
             line = Line(other.frames, *[other.returns] * 3)
             shown = look(other.agent)._asdict() | {"name": f"{other.agent}, published"}
             lines.append(_line(line, PUBLISHED) | shown | {"dash": "dot", "bands": []})

@@ -63,5 +63,10 @@ def _point(path: Path, line: int, row: dict) -> tuple[float, float]:
     return point
 
 
-def for_task(reference: dict[str, list[Published]], task: str) -> list[Published]:
-    return reference.get(task) or reference.get(game_of(task) or "") or []
+def for_task(
+    reference: dict[str, list[Published]], task: str, frames: float = math.inf
+) -> list[Published]:
+    """Curves of `task` as far as `frames`: what came later would squeeze short runs to a corner."""
+    curves = reference.get(task) or reference.get(game_of(task) or "") or []
+    cut = [(x, x.frames <= frames) for x in curves]
+    return [Published(x.agent, x.frames[in_], x.returns[in_]) for x, in_ in cut if in_.any()]

@@ -65,7 +65,8 @@ def scores(section: Section) -> Sheet:
         for label, group in groups.items():
             best = group.scores()
             single |= len(best) == 1
-            last = float(np.nanmean([seed.returns[-1] for seed in group.seeds]))
+            last = np.array([seed.returns[-1] for seed in group.seeds])
+            told = last[np.isfinite(last)]  # of a seed whose last evaluation ended no episode none
             row = [
                 task,
                 label,
@@ -74,7 +75,7 @@ def scores(section: Section) -> Sheet:
                 interval(best),
                 best.min(),
                 best.max(),
-                last,
+                told.mean() if told.size else np.nan,
             ]
             rows.append([*row, *(_beside_paper(task, group) if atari else ())])
     notes = [PROTOCOL, *([ONE] if single else [])]
