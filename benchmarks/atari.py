@@ -198,10 +198,10 @@ def worker(job: Row) -> None:
 def add(rows: list[Row], row: Row, columns: tuple[str, ...], path: str | None) -> None:
     """Tell it and write all of them down: a later one may not come."""
     rows.append(row)
-    print(*(row.get(name, "") for name in columns), flush=True)
+    print(*(row.get(name, "") for name in columns), sep="  ", flush=True)
     if path:
         with open(path, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, columns)
+            writer = csv.DictWriter(file, columns, extrasaction="ignore")
             writer.writeheader()
             writer.writerows(rows)
 

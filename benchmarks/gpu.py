@@ -92,6 +92,7 @@ class ManySeeds:
             "more": f"{rate:.0f} updates/s; {weights} weights; {least / 1e6:.1f} MB an update at "
             f"least; {rate * least / speed:.0%} of {speed / 1e12:.2f} TB/s; start "
             f"{self.start_s:.0f} s; block {c.block}; {atari.memory()}",
+            "device": jax.local_devices()[0].device_kind, "jax": jax.__version__,
         }  # fmt: skip
 
 
@@ -120,8 +121,7 @@ def main(argv: list[str]) -> None:
         for turn in range(args.turns):
             for one in group:
                 for row in one.measure():
-                    told = {"device": jax.local_devices()[0].device_kind, "jax": jax.__version__}
-                    told |= {"who": f"idrl {args.agent}", "count": turn} | row
+                    told = {"who": f"idrl {args.agent}", "count": turn} | row
                     told["what"] = told["what"].replace("whole", "atari")
                     atari.add(rows, told, COLUMNS, args.csv)
 

@@ -54,7 +54,8 @@ def main() -> None:
         agent.learn(10**9, callback=clock, reset_num_timesteps=False)
         yield {
             "what": "atari", "who": "Stable-Baselines3 dqn", "value": round(4 * clock.rate),
-            "unit": "frames/s", "more": f"{versions}; {device}",
+            "unit": "frames/s", "more": versions,
+            "device": torch.cuda.get_device_name() if device == "cuda" else device,
         }  # fmt: skip
 
     serve(rows)

@@ -94,6 +94,20 @@ def test_targets_of_their_own(td3):
     np.testing.assert_allclose(loss, sum(e**2 for e in errors), rtol=1e-5)
 
 
+def test_targets_at_what_each_critic_likes_best(td3):
+    """Q₁' is largest at the right end of the box, Q₂' at the left one; so many candidates have
+    both. With none beside the actor's it is as above."""
+    _, state = td3
+    ends = [1 + GAMMA * (0.25 + 1) - 1.5, 1 + GAMMA * (0.5 + 1 + 1) - 1.5]
+    there = np.tanh(0.5)
+    actors = [1 + GAMMA * (0.25 + there) - 1.5, 1 + GAMMA * (0.5 - there + 1) - 1.5]
+    for ahead, errors in ((200, ends), (0, actors)):
+        agent = linear("td3", smoothing=0.0, targets="best", ahead=ahead)
+        critics, _ = agent._apart(state.params)
+        loss, _ = jit(agent.critic_loss)(critics, state, batch(1.0), jax.random.key(0))
+        np.testing.assert_allclose(loss, sum(e**2 for e in errors), rtol=1e-5)
+
+
 @pytest.mark.parametrize(("climbs", "slope"), [("first", 2.0), ("mean", 2.5), ("least", None)])
 def test_an_actor_climbs_critics(td3, climbs, slope):
     _, state = td3

@@ -156,12 +156,12 @@ def test_the_plan_follows_from_measured_speeds():
     data = {"agents": ["c51-ids"], "envs": ["atari/{pong,alien}"], "seeds": 3}
     found = combinations(parse(data | {"frames": 200_000_000}))
     (row,) = planning.rows(found, speeds.KNOWN)
-    h200 = 50_000_000 / 5450 + 60
+    h200 = 50_000_000 / 6310 + 60
     assert row.runs == 6
     assert row.seconds[:2] == (pytest.approx(6 * h200), pytest.approx(6 * h200))
     # 119 ms of two cores for each fourth step
     assert row.seconds[2] == pytest.approx(2 * 6 * 50e6 / 4 * 0.119, rel=0.01)
-    (other,) = planning.rows(combinations(parse(data | {"agents": ["dqn"]})), speeds.KNOWN)
+    (other,) = planning.rows(combinations(parse(data | {"agents": ["bdqn"]})), speeds.KNOWN)
     assert not any(other.measured)
     assert other.seconds[0] < row.seconds[0]
     (never,) = planning.rows(combinations(parse(SMALL)), speeds.KNOWN)

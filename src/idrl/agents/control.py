@@ -105,15 +105,18 @@ class ControlAgent(Agent):
         return self.modules[name].apply(params["heads"][name], joined, acting, rngs=chance)
 
     def critics(
-        self, params, prior, obs: jax.Array, unit: jax.Array, key=None, *, acting: bool = False
-    ) -> dict[str, Any]:
-        """What each head says of `obs` `[B, ...]` and actions `[B, D]` or `[B, A, D]` of the unit
-        box, with `[B·A]` rows; gradients to the trunk as the heads declare."""
+        self, params, prior, obs: jax.Array, unit: jax.Array, key=None, *, acting: bool = False,
+        only: str | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """What each head, or `only` one, says of `obs` `[B, ...]` and actions `[B, D]` or
+        `[B, A, D]` of the unit box, with `[B·A]` rows; gradients to the trunk as heads declare."""
         many = unit.shape[1] if unit.ndim == 3 else 1
         unit = unit.reshape(-1, unit.shape[-1])
         features = self._features(params, obs)
         out: dict[str, Any] = {}
         for number, (name, head) in enumerate(self.heads.items()):
+            if only is not None and name != only:
+                continue
             share = head.trunk_share
             seen = features if share == 1 else optax.scale_gradient(features, share)
             seen = jnp.repeat(seen, many, 0)
@@ -199,6 +202,12 @@ class ControlAgent(Agent):
             q_t = out_t[self.q_name]  # [B, K, 1]
             if self.actor.targets == "least":
                 q_t = jnp.broadcast_to(q_t.min(1, keepdims=True), q_t.shape)
+            elif isinstance(self.actor, Actor) and self.actor.targets == "best":
+                some = self.actor.looked_at(unit_t, jax.random.fold_in(key, 3))
+                said = self.critics(
+                    state.target, state.prior, batch.s_t, some, keys[2], only=self.q_name
+                )
+                q_t = said[self.q_name].reshape(*some.shape[:2], *q_t.shape[1:]).max(1)
             out_t[self.q_name] = q_t + bonus[:, None, None]
         out_t = jax.lax.stop_gradient(out_t)
         one = batch._replace(a_tm1=jnp.zeros(len(batch.r_t), jnp.int32))

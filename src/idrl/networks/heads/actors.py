@@ -5,7 +5,7 @@ An actor climbs what the critics say of its actions and proposes the candidates 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 import flax.linen as nn
@@ -73,14 +73,14 @@ class _Layers(nn.Module):
 @dataclass(frozen=True, kw_only=True)
 class _Actor:
     """`delay`: updates of the critics for one of the actor. `climbs`: what it climbs, the mean of
-    the critics, the first (TD3) or the smallest (SAC). `targets`: each critic bootstraps on its own
-    target, or all on the smallest (clipped double Q-learning, Fujimoto et al. 2018)."""
+    the critics, the first (TD3) or the smallest (SAC). `targets`: each critic bootstraps on what
+    its own target says of the actor's action, or on the smallest of them all (clipped double
+    Q-learning, Fujimoto et al. 2018)."""
 
     hidden: tuple[int, ...] = (256, 256)
     init: Init = "torch"
     delay: int = 1
     climbs: Literal["mean", "first", "least"] = "mean"
-    targets: Literal["own", "least"] = "own"
     candidates: Candidates = field(default_factory=Candidates)
 
     def check(self, where: str) -> None:
@@ -107,16 +107,22 @@ class Actor(_Actor):
     """One action for each state (Lillicrap et al. 2016). `smoothing` is the standard deviation of
     the noise on the action that targets are computed with, cut at `smoothing_clip` (TD3: 0.2 and
     0.5), in halves of the box. `restraint` is the price of the squares of what goes into tanh: far
-    out it is flat, and an actor that is there has no slope to come back by."""
+    out it is flat, and an actor that is there has no slope to come back by. `targets="best"`: each
+    critic bootstraps on the action that its own target likes best, of the actor's and `ahead`
+    others (half near, half far), as each head of an ensemble does with numbered actions. So what
+    one critic hopes for later reaches it here, although the actor climbs their mean and would not
+    go there."""
 
     kind: Literal["actor"] = "actor"
+    targets: Literal["own", "least", "best"] = "own"
+    ahead: int = 16
     smoothing: float = 0.0
     smoothing_clip: float = 0.5
     restraint: float = 0.0
 
     def check(self, where: str) -> None:
         super().check(where)
-        for name in ("smoothing", "smoothing_clip", "restraint"):
+        for name in ("smoothing", "smoothing_clip", "restraint", "ahead"):
             value = getattr(self, name)
             require(value >= 0, f"{where}.{name} is {value}; it is at least 0.")
 
@@ -134,6 +140,12 @@ class Actor(_Actor):
         noise = self.smoothing * jax.random.normal(key, action.shape)
         limit = self.smoothing_clip
         return jnp.clip(action + jnp.clip(noise, -limit, limit), -1, 1)
+
+    def looked_at(self, unit: jax.Array, key: jax.Array) -> jax.Array:
+        """`[B, 1 + ahead, D]`: among which a critic's target looks for its best."""
+        near = self.ahead // 2
+        some = replace(self.candidates, perturbed=near, uniform=self.ahead - near)
+        return some.propose(key, unit, unit)[:, 1:]  # the actor's is there once
 
 
 class Policy(NamedTuple):
