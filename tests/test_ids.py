@@ -705,3 +705,15 @@ def test_missing_samples_are_asked_for(options, sentence):
 def test_a_missing_return_variance_is_asked_for(noise):
     with pytest.raises(ValueError, match=f"noise='{noise}' needs the variance of the return"):
         ids.observation_noise(np.ones(2), None, noise=noise)
+
+
+def test_relative_heads_keep_their_mean_and_lose_what_they_say_of_all_actions():
+    q = np.array([[1.0, 2.0, 9.0], [11.0, 14.0, 9.0]])  # two heads; the last action is forbidden
+    allowed = np.array([True, True, False])
+    found = ids.relative(q, allowed)
+    # levels 1.5 and 12.5, their mean 7
+    np.testing.assert_allclose(found[:, :2], [[6.5, 7.5], [5.5, 8.5]])
+    np.testing.assert_allclose(found.mean(0)[:2], q.mean(0)[:2])
+    np.testing.assert_allclose(ids.relative(jnp.asarray(q), jnp.asarray(allowed)), found)
+    shifted = ids.relative(q + np.array([[5.0], [-3.0]]), allowed)
+    np.testing.assert_allclose(shifted.var(0), found.var(0))

@@ -4,8 +4,9 @@
     python results/control/study.py collect --out FOLDER        # table.csv, from finished runs
 
 Presets as they are. `last` are the last evaluations, `best` what `idrl.evaluate` says of the best
-weights, 100 whole episodes a seed; both follow the actor. `greedy` are the last weights, 100
-episodes by the candidate of the largest mean, for agents that explore among candidates.
+weights, 100 whole episodes a seed; both by the agent's own way of being evaluated, which is to
+follow the actor, or to take the candidate of the largest mean. Of agents that explore among
+candidates the last weights play 100 episodes by the other way as well: `greedy`, or `actor`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 import idrl
 from idrl.agents import agent_names, declared
 from idrl.agents.choosing import Greedy
-from idrl.agents.noise import Undirected
+from idrl.agents.noise import Follow, Undirected
 from idrl.devices import prepare
 from idrl.envs import make_env
 from idrl.report.statistics import interval
@@ -34,7 +35,7 @@ HERE = Path(__file__).parent
 FIRST_SEED = 100  # those below were tuned on
 COLUMNS = (
     "task", "agent", "seeds", "steps", "last", "last_ci95", "best", "best_ci95", "greedy",
-    "greedy_ci95", "mastered",
+    "greedy_ci95", "actor", "actor_ci95", "mastered", "reached",
 )  # fmt: skip
 
 
@@ -66,10 +67,11 @@ def _row(path: Path) -> dict[str, str]:
     lasts = numbers(last, "raw_return" if "raw_return" in last[0] else "return_mean")
     told = {"last": lasts, "best": _raw(idrl.evaluate(run, episodes=100))}
     if not isinstance(run.config.explore, Undirected):
-        told["greedy"] = _raw(_greedy(run))
+        greedy = isinstance(run.config.evaluate, Greedy)
+        told["actor" if greedy else "greedy"] = _raw(_last(run, Follow() if greedy else Greedy()))
     row = {
         "task": run.config.env, "agent": run.config.agent, "seeds": str(len(lasts)),
-        "steps": str(run.config.training.steps), "mastered": _mastered(run),
+        "steps": str(run.config.training.steps), **_goals(run),
     }  # fmt: skip
     for name, values in told.items():
         mean = float(np.mean(values))
@@ -82,22 +84,25 @@ def _raw(score) -> np.ndarray:
     return np.asarray(score.info.get("raw_return", score.return_mean))
 
 
-def _greedy(run: idrl.Run):
-    """The last weights of every seed, by the mean of their critics."""
+def _last(run: idrl.Run, rule):
+    """The last weights of every seed, by `rule`."""
     prepare()
-    program = make_program(replace(run.config, evaluate=Greedy()), make_env(run.config.env))
+    program = make_program(replace(run.config, evaluate=rule), make_env(run.config.env))
     state, _, _ = restore_state(program, RunFolder.open(run.path))
     state = state._replace(best=state.best._replace(params=state.agent.params))
     return jax.device_get(program.score_best(state, 100, 2_000))
 
 
-def _mastered(run: idrl.Run) -> str:
-    """Seeds of which at least 40 of the last 50 episodes of training came to the goal, where
-    episodes say so."""
+def _goals(run: idrl.Run) -> dict[str, str]:
+    """Where episodes say so: seeds of which at least 40 of the last 50 episodes of training came to
+    the goal, and seeds of which any did."""
     if "bad" not in run.episodes[0]:
-        return ""
-    ends = {seed: [r for r in run.episodes if r["seed"] == str(seed)] for seed in run.seeds}
-    return str(sum(sum(numbers(rows[-50:], "bad")) <= 10 for rows in ends.values()))
+        return {}
+    ends = [
+        numbers([r for r in run.episodes if r["seed"] == str(seed)], "bad") for seed in run.seeds
+    ]
+    mastered = sum(sum(bad[-50:]) <= 10 for bad in ends)
+    return {"mastered": str(mastered), "reached": str(sum(min(bad) == 0 for bad in ends))}
 
 
 def main() -> None:

@@ -184,6 +184,19 @@ def moments(q_heads: Array) -> tuple[Array, Array]:
         return mu, ((q_heads - mu[..., None, :]) ** 2).mean(-2)
 
 
+def relative(q_heads: Array, mask: Array | None = None) -> Array:
+    """Heads `[..., K, A]` without what each of them adds to all allowed actions alike.
+
+    What a state is worth at all is no reason to prefer one action in it, yet it is part of σ, and
+    often most of it. The mean over heads stays, σ becomes that of differences.
+    """
+    xp = _namespace(q_heads, mask)
+    q_heads = _floating(xp, q_heads)
+    allowed = xp.ones_like(q_heads) if mask is None else mask[..., None, :] + 0.0 * q_heads
+    level = (q_heads * allowed).sum(-1, keepdims=True) / allowed.sum(-1, keepdims=True)
+    return q_heads - level + level.mean(-2, keepdims=True)
+
+
 def observation_noise(
     like: Array,
     return_variance: Array | None,

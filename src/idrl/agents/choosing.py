@@ -42,6 +42,10 @@ class Forgetful:
         return memory
 
 
+def _compared(relative: bool, beliefs: Beliefs, moment: Moment) -> jax.Array:
+    return ids.relative(beliefs.q_heads, moment.mask) if relative else beliefs.q_heads
+
+
 @dataclass(frozen=True)
 class Ids(Forgetful):
     """Smallest regret² per bit of information (Nikolov et al. 2019)."""
@@ -58,6 +62,7 @@ class Ids(Forgetful):
     regret: Literal["conservative", "bayes"] = "conservative"
     info_gain: Literal["log", "ucb", "variance"] = "log"
     policy: Literal["deterministic", "additive", "randomized"] = "deterministic"
+    relative: bool = False  # σ without what a head says of all actions alike (`ids.relative`)
     beta: float = 1.0  # additive only: squared units of return per unit of information
 
     def check(self, where: str) -> None:
@@ -73,8 +78,9 @@ class Ids(Forgetful):
         return _line(step, self.lam, self.lam_end, self.lam_steps)
 
     def __call__(self, beliefs: Beliefs, moment: Moment) -> Decision:
+        q_heads = _compared(self.relative, beliefs, moment)
         return ids.decide(
-            beliefs.q_heads, beliefs.return_variance, lam=self.width(moment.step), rho2=self.rho2,
+            q_heads, beliefs.return_variance, lam=self.width(moment.step), rho2=self.rho2,
             noise=self.noise, rho2_floor=self.rho2_floor, eps1=self.eps1, eps2=self.eps2,
             regret=self.regret, info_gain=self.info_gain, policy=self.policy, beta=self.beta,
             key=moment.key, mask=moment.mask,
@@ -120,13 +126,15 @@ class Ucb(Forgetful):
 
     kind: Literal["ucb"] = "ucb"
     lam: float = 0.1
+    relative: bool = False  # as in `Ids`
 
     def check(self, where: str) -> None:
         if self.lam < 0:
             raise IdrlError(f"{where}.lam is {self.lam}; it is at least 0.")
 
     def __call__(self, beliefs: Beliefs, moment: Moment) -> Decision:
-        return rules.ucb(beliefs.q_heads, lam=self.lam, **_described(beliefs, moment))
+        q_heads = _compared(self.relative, beliefs, moment)
+        return rules.ucb(q_heads, lam=self.lam, **_described(beliefs, moment))
 
 
 # "The first million frames" of Mnih et al. are steps: they call 38 days of play 50 million frames,
