@@ -178,11 +178,8 @@ def _by_name(name: str) -> Env | HostEnv:
         return atari
     if family == "brax" and argument:
         _only(name, options, BraxEnv)
-        brax = BraxEnv(
-            argument,
-            backend=options.get("backend", "generalized"),
-            episode=option_of(name, "episode", EPISODE, int),
-        )
+        backend = options.get("backend", "generalized")
+        brax = BraxEnv(argument, backend, option_of(name, "episode", EPISODE, int))
         brax.name = name
         return brax
     if options and (family in ("gymnax", "hetero") or path in ALIASES):
