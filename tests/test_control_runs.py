@@ -121,7 +121,9 @@ def test_a_run_is_evaluated_loaded_and_explained(tmp_path, monkeypatch, capsys):
     assert np.isfinite(score.return_mean).all()
     assert main(["explain", "run"]) == 0
     assert "(actor)" in capsys.readouterr().out
-    assert main(["play", "run"]) == 2
+    assert main(["play", "run", "--max-steps", "3"]) == 0
+    assert "gaussian_noise and the actor disagree in 3 of them" in capsys.readouterr().out
+    assert (run.path / "play.html").stat().st_size > 0
     with pytest.raises(idrl.IdrlError, match="have no mask"):
         agent.predict(seen[0], mask=[True])
 

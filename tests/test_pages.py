@@ -151,6 +151,28 @@ def test_a_step_shows_what_was_believed(browser, played):
     assert browser.errors == []
 
 
+@pytest.mark.parametrize("dims", [1, 6])
+def test_continuous_actions_go_by_their_numbers(browser, dims, tmp_path):
+    places = np.random.default_rng(0).uniform(0.1, 1, (STEPS, ACTIONS, dims)).astype(np.float32)
+    episode = made_up_episode("numbers")
+    returns = episode.returns._replace(probs=episode.returns.probs[:, :2])
+    write_page(episode._replace(candidates=places, returns=returns), tmp_path / "play.html")
+    browser.open(tmp_path / "play.html")
+    browser.run("(async () => { await show(250); })()")
+    taken = browser.run("document.querySelector('tr.taken').cells[0].textContent")
+    wanted = places[250, episode.action[250]]
+    assert [float(x) for x in taken.split()] == pytest.approx(wanted.tolist(), abs=6e-4)
+    assert "the actor +" in browser.run("document.getElementById('now').textContent")
+    x = browser.run("document.getElementById('bars').data[0].x")
+    if dims == 1:
+        assert x == pytest.approx(places[250, :, 0].tolist(), abs=1e-4)
+    else:
+        assert x == [str(a + 1) for a in range(ACTIONS)]
+    assert browser.run("document.getElementById('returns').data.length") == 2
+    assert browser.run("!document.getElementById('actor-key').hidden")
+    assert browser.errors == []
+
+
 def test_play_and_pause_and_the_map(browser, played):
     browser.open(played)
     browser.until("document.getElementById('now').textContent")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from idrl.envs.registry import family_of, size_of
+from idrl.envs.brax_env import EPISODE, LONGEST
+from idrl.envs.registry import family_of, option_of, size_of
 
 Settings = dict[str, Any]
 
@@ -39,7 +40,11 @@ def settings(agent: Settings, env: str) -> Settings:
         return changes
     if task == "reacher":
         return _small(agent, steps=20_000, episode=100, often=1_000)
-    return _papers(agent)
+    changes = _papers(agent)
+    if task == "brax":  # ten whole episodes, as the window is a number of steps there
+        episode = option_of(env, "episode", EPISODE, int)
+        changes["evaluation"]["steps"] = 10 * min(max(1, episode), LONGEST)
+    return changes
 
 
 def _papers(agent: Settings) -> Settings:

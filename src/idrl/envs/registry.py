@@ -10,6 +10,7 @@ from typing import Any
 from idrl.envs.atari import GAMES as ATARI_GAMES
 from idrl.envs.atari import AtariEnv
 from idrl.envs.base import Env
+from idrl.envs.brax_env import EPISODE, BraxEnv
 from idrl.envs.bsuite import GAMES as BSUITE_GAMES
 from idrl.envs.bsuite import make_bsuite
 from idrl.envs.deep_sea import DeepSea
@@ -50,6 +51,7 @@ def families() -> dict[str, str]:
         },
         "atari/GAME": "Atari 2600 (idrl[atari]); ?sticky=0.25, ?life_loss=0, ?release=1",
         "gymnax/NAME": "any other gymnax environment",
+        "brax/NAME": "Brax's (idrl[brax]), continuous; ?backend=spring, ?episode=1000",
         "gym/ID": "any Gymnasium environment; ?option=value for its make; MuJoCo's: idrl[mujoco]",
     }
     return known | dict.fromkeys(_USER, "registered by you")
@@ -75,10 +77,10 @@ def size_of(name: str, default: int = 10) -> int:
     return _number(name, argument, int) if argument else default
 
 
-def option_of(name: str, option: str, default: float) -> float:
+def option_of(name: str, option: str, default: float, kind: type = float) -> Any:
     """The number that `name` gives an option, or its default."""
     text = options_of(name).get(option)
-    return default if text is None else _number(name, text, float)
+    return default if text is None else _number(name, text, kind)
 
 
 def options_of(name: str) -> dict[str, str]:
@@ -174,6 +176,12 @@ def _by_name(name: str) -> Env | HostEnv:
         )
         atari.name = name
         return atari
+    if family == "brax" and argument:
+        _only(name, options, BraxEnv)
+        backend = options.get("backend", "generalized")
+        brax = BraxEnv(argument, backend, option_of(name, "episode", EPISODE, int))
+        brax.name = name
+        return brax
     if options and (family in ("gymnax", "hetero") or path in ALIASES):
         raise IdrlError(f"{name!r}: {path} takes no options.")
     if family == "hetero" and argument:
@@ -192,7 +200,7 @@ def _only(name: str, options: dict[str, str], cls: type) -> None:
     # What is behind a star is not said by name.
     parameters = inspect.signature(cls).parameters.values()
     named = [p.name for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
-    known = [p for p in named if p not in ("size", "game")]
+    known = [p for p in named if p not in ("size", "game", "model")]
     for option in options:
         if option not in known:
             raise IdrlError(f"{name!r}: unknown option {option!r}; {nearest(option, known)}")

@@ -50,7 +50,7 @@ def _play(options, console) -> int:
     )  # fmt: skip
     steps, differ = len(episode.action), len(episode.disagreements)
     console.print(f"{episode.title}: return {episode.reward.sum():.4g} in {steps:,} steps")
-    console.print(f"{episode.rule} and greedy disagree in {differ:,} of them")
+    console.print(f"{episode.rule} and {episode.other} disagree in {differ:,} of them")
     if page:
         size = write_page(episode, page, read_sigma(run.path, episode.seed))
         console.print(f"The page is in {page} ({size / 1e6:.1f} MB)", markup=False)

@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from idrl import api
-from idrl.actions import Box
 from idrl.envs import Env, HostEnv, make_env
 from idrl.errors import IdrlError
+from idrl.ids import Decided
+from idrl.playing.candidates import in_words
 from idrl.playing.mind import Mind, Thought
 from idrl.playing.views import View, view
 from idrl.runs.folder import RunFolder
@@ -22,7 +23,8 @@ MAX_STEPS = 27_000  # the paper's cap on an episode
 
 
 class Returns(NamedTuple):
-    """The distributions of the return as histograms: `probs` `[T, A, B]` on equal bins."""
+    """The distributions of the return as histograms: `probs` `[T, A, B]` on equal bins. Of an
+    agent with an actor, A are the action taken and the actor's."""
 
     low: float
     high: float
@@ -30,7 +32,10 @@ class Returns(NamedTuple):
 
 
 class Episode(NamedTuple):
-    """T decisions. Arrays are `[T, A]` but for `action`, `greedy` and `reward`, `[T]`."""
+    """T decisions. Arrays are `[T, A]` but for `action`, `greedy`, `explored` and `reward`, `[T]`.
+
+    Continuous actions are those of `candidates` that are shown, and greedy is the actor's.
+    """
 
     title: str
     seed: int
@@ -50,6 +55,17 @@ class Episode(NamedTuple):
     ratio: np.ndarray
     returns: Returns | None
     view: View
+    candidates: np.ndarray | None = None  # [T, A, D]
+
+    @property
+    def other(self) -> str:
+        """Whom the exploring rule is compared with."""
+        return "greedy" if self.candidates is None else "the actor"
+
+    def named(self, t: int) -> str:
+        """The action taken."""
+        number = self.action[t]
+        return str(number) if self.candidates is None else in_words(self.candidates[t, number])
 
     @property
     def disagreements(self) -> np.ndarray:
@@ -72,11 +88,6 @@ def play(
             "from its name."
         )
     policy = api.load(run, seed, weights)
-    if isinstance(policy.agent.actions, Box):
-        raise IdrlError(
-            "an episode is played for agents with numbered actions; idrl explain shows what "
-            "one with continuous actions compares."
-        )
     mind = Mind(policy, acting)
     steps = walk(_drawing(run.config.env), seed_key(policy.seed))
     sight, sights, rewards = next(steps), [], []
@@ -85,7 +96,7 @@ def play(
         thoughts.append(mind.think(sight.obs, sight.allowed))
         # Of what is drawn the observation is not kept too: an episode may be long.
         sights.append(sight if sight.picture is None else sight._replace(obs=None))
-        sight = steps.send(thoughts[-1].action)
+        sight = steps.send(thoughts[-1].done)
         rewards.append(sight.reward)
     steps.close()
     rule = run.config.explore
@@ -105,7 +116,13 @@ def play(
         **{n: np.stack([getattr(d, n) for d in decisions]).astype(np.float32) for n in names},
         returns=_histograms(thoughts),
         view=_view(run.config.env, sights),
+        candidates=_candidates(decisions),
     )
+
+
+def _candidates(decisions: list[Decided]) -> np.ndarray | None:
+    sets = [decision.candidates for decision in decisions if decision.candidates is not None]
+    return np.stack(sets) if sets else None
 
 
 def _drawing(name: str) -> Env | HostEnv:

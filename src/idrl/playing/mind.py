@@ -9,18 +9,24 @@ import jax.numpy as jnp
 import numpy as np
 
 from idrl import rules
-from idrl.ids import Decision
+from idrl.agents.control import ControlAgent
+from idrl.agents.noise import Undirected
+from idrl.ids import Comparison, Decided
+from idrl.playing.candidates import arranged
 from idrl.policy import Policy
 from idrl.training.seeding import seed_key, stream
 
 
 class Thought(NamedTuple):
-    """For one state."""
+    """For one state. Continuous actions are numbered as `decision` has its candidates."""
 
     action: int  # by the rule that acts
-    decision: Decision  # of the rule it explores with
-    greedy: int  # the action of the largest mean
-    returns: tuple[np.ndarray, np.ndarray] | None  # values and weights `[A, N]`, if learned
+    done: Any  # the same as the environment is told it
+    decision: Decided  # of the rule it explores with
+    greedy: int  # the action of the largest mean; the actor's, where there is one
+    # Values and weights `[A, N]`, if learned; of an agent with an actor, of the action taken and of
+    # the actor's.
+    returns: tuple[np.ndarray, np.ndarray] | None
 
 
 class Mind:
@@ -29,7 +35,7 @@ class Mind:
     def __init__(self, policy: Policy, acting: str):
         self.policy, self.acting = policy, acting
         self.key = seed_key(policy.seed)
-        self.memory: Any = jnp.zeros((2, 1), jnp.int32)  # of the two rules
+        self.memory: Any = jnp.stack([policy.agent.blank_memory(1)] * 2)  # of the two rules
         self.t = 0
         self._think = jax.jit(self._consider)
 
@@ -43,13 +49,32 @@ class Mind:
         judged, second_memory = agent.choose(
             spec.evaluate, params, prior, obs, first, memory[1], *rest
         )
+        memory = jnp.stack([first_memory, second_memory])
+        if isinstance(agent, ControlAgent):
+            assert isinstance(explored, Comparison)
+            done = explored.taken if self.acting == "explore" else judged.taken
+            ends = jnp.stack([done, explored.candidates[:, 0]], 1)  # and the actor's
+            memory, shown = self._with_actor(agent, params, prior, obs, ends, memory, key)
+            return explored, judged.taken, None, shown, memory
         greedy = rules.greedy(agent.beliefs(params, prior, obs).q_heads, mask=mask).action
         shown = None
         if agent.z_name is not None:
             out = agent.outputs(params, prior, obs, acting=True)[agent.z_name]
             shown = agent.heads[agent.z_name].distribution(out)
-        memory = jnp.stack([first_memory, second_memory])
         return explored, judged.action, greedy, shown, memory
+
+    def _with_actor(self, agent: ControlAgent, params, prior, obs, ends, memory, key):
+        """The rule that does not act is told what was done: it compares that in the next step."""
+        ends = agent.box.to_unit(ends)
+        other = 1 if self.acting == "explore" else 0
+        if not isinstance((agent.spec.explore, agent.spec.evaluate)[other], Undirected):
+            memory = memory.at[other, :, 1:].set(ends[:, 0])
+        if agent.z_name is None:
+            return memory, None
+        out = agent.critics(params, prior, obs, ends, key, acting=True)[agent.z_name]
+        told = agent.heads[agent.z_name].distribution(out)
+        assert told is not None
+        return memory, tuple(x.reshape(1, 2, -1) for x in told)
 
     def think(self, obs: Any, allowed: np.ndarray | None) -> Thought:
         obs = np.asarray(obs)[None]
@@ -63,6 +88,9 @@ class Mind:
         )
         self.t += 1
         decision = jax.tree.map(lambda x: np.asarray(x)[0], explored)
-        action = decision.action if self.acting == "explore" else np.asarray(judged)[0]
+        done = decision.taken if self.acting == "explore" else np.asarray(judged)[0]
         returns = None if shown is None else (np.asarray(shown[0])[0], np.asarray(shown[1])[0])
-        return Thought(int(action), decision, int(np.asarray(greedy)[0]), returns)
+        if isinstance(decision, Comparison):
+            decision, action, actor = arranged(decision, done)
+            return Thought(action, done, decision, actor, returns)
+        return Thought(int(done), int(done), decision, int(np.asarray(greedy)[0]), returns)

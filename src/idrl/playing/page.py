@@ -45,6 +45,7 @@ def _page(episode: Episode, sigma: SigmaMap | None, level: Fidelity) -> str:
         "FACTS": _facts(episode, rule),
         "ABOUT": episode.view.about,
         "RULE": rule,
+        "OTHER": episode.other,
         "LAMBDA": f"{episode.lam:g}",
     }
     for name, text in facts.items():
@@ -65,7 +66,7 @@ def _facts(episode: Episode, rule: str) -> str:
     differ = len(episode.disagreements)
     return (
         f"Return {episode.reward.sum():.4g} in {steps:,} steps{end}, acting {acted}. "
-        f"{rule} and greedy disagree in {differ:,} of them."
+        f"{rule} and {episode.other} disagree in {differ:,} of them."
     )
 
 
@@ -75,6 +76,7 @@ def _data(episode: Episode, sigma: SigmaMap | None, level: Fidelity) -> dict[str
         "steps": len(episode.action),
         "actions": episode.mu.shape[1],
         "lam": episode.lam,
+        "other": episode.other,
         "action": episode.action.tolist(),
         "greedy": episode.greedy.tolist(),
         "explored": episode.explored.tolist(),
@@ -83,6 +85,8 @@ def _data(episode: Episode, sigma: SigmaMap | None, level: Fidelity) -> dict[str
         "values": pack_floats(values, level.bits),
         "view": _view(episode),
     }
+    if episode.candidates is not None:
+        data["candidates"] = pack_floats(episode.candidates, max(level.bits, 8))
     if episode.returns is not None:
         probs = coarser(episode.returns.probs, level.bins)
         data["returns"] = {

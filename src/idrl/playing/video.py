@@ -10,17 +10,10 @@ from typing import Any
 import numpy as np
 
 from idrl.errors import IdrlError
+from idrl.playing.candidates_video import BARS, OTHER, TAKEN, draw_candidates
 from idrl.playing.episode import Episode
 from idrl.playing.views import CELLS
 from idrl.report.style import figure
-
-_TAKEN, _OTHER = "#D55E00", "#0072B2"
-_BARS = (
-    ("rho2", "noise ρ²"),
-    ("regret", "regret Δ̂"),
-    ("info_gain", "gain I"),
-    ("ratio", "ratio Ψ"),
-)
 
 
 def check_target(target: Path) -> None:
@@ -71,20 +64,18 @@ def _scene(episode: Episode) -> tuple[Any, Iterator[None]]:
     seen = fig.add_subplot(grid[:, 0])
     draw_seen = _draw_seen(episode, seen)
     places = [axes[0, 1], axes[0, 2], axes[0, 3], axes[1, 1], axes[1, 2]]
-    actions = np.arange(episode.mu.shape[1])
+    draw_mind = _draw_numbered if episode.candidates is None else draw_candidates
 
     def steps() -> Iterator[None]:
         for t in range(len(episode.action)):
             draw_seen(t)
-            tint = [_TAKEN if a == episode.action[t] else _OTHER for a in actions]
-            _means(places[0], episode, t, actions, tint)
-            for axis, (name, label) in zip(places[1:], _BARS, strict=True):
-                _bars(axis, getattr(episode, name)[t], label, actions, tint)
+            draw_mind(places, episode, t)
             _distribution(axes[1, 3], episode, t)
             far = float(episode.reward[:t].sum())
-            split = "   exploring ≠ greedy" if episode.explored[t] != episode.greedy[t] else ""
+            differ = episode.explored[t] != episode.greedy[t]
+            split = f"   exploring ≠ {episode.other}" if differ else ""
             fig.suptitle(
-                f"{episode.title}\nstep {t}   action {episode.action[t]}   return so far {far:.3g}"
+                f"{episode.title}\nstep {t}   action {episode.named(t)}   return so far {far:.3g}"
                 + split, fontsize="medium",
             )  # fmt: skip
             yield
@@ -117,6 +108,14 @@ def _rgb(colour: str) -> tuple[int, ...]:
     return tuple(bytes.fromhex(colour[1:])) if colour else (244, 245, 246)
 
 
+def _draw_numbered(places, episode: Episode, t: int) -> None:
+    actions = np.arange(episode.mu.shape[1])
+    tint = [TAKEN if a == episode.action[t] else OTHER for a in actions]
+    _means(places[0], episode, t, actions, tint)
+    for axis, (name, label) in zip(places[1:], BARS, strict=True):
+        _bars(axis, getattr(episode, name)[t], label, actions, tint)
+
+
 def _fresh(axis, title: str, actions) -> None:
     axis.clear()
     axis.set_title(title, fontsize="small")
@@ -147,5 +146,6 @@ def _distribution(axis, episode: Episode, t: int) -> None:
     low, high, probs = episode.returns
     axis.set_title("return of the action taken", fontsize="small")
     edges = np.linspace(low, high, probs.shape[-1] + 1)
-    axis.stairs(probs[t, episode.action[t]], edges, fill=True, color=_TAKEN)
+    taken = episode.action[t] if episode.candidates is None else 0
+    axis.stairs(probs[t, taken], edges, fill=True, color=TAKEN)
     axis.tick_params(labelsize="x-small")

@@ -41,6 +41,9 @@ class Packed {
 }
 const values = new Packed(data.values, true);
 const frames = new Packed(data.view.frames, data.view.kind === "numbers");
+const options = data.candidates && new Packed(data.candidates, true); // of continuous actions
+const dims = options ? data.candidates.shape[1] : 0;
+let points = [];
 const histograms = data.returns && new Packed(data.returns.roots, false);
 const differ = [];
 for (let t = 0; t < steps; t++) if (data.explored[t] !== data.greedy[t]) differ.push(t);
@@ -49,7 +52,11 @@ const sums = [0];
 data.reward.forEach((r) => sums.push(sums[sums.length - 1] + r));
 
 const config = { responsive: true, displayModeBar: false };
-const names = Array.from({ length: actions }, (_, a) => String(a));
+const names = Array.from({ length: actions }, (_, a) => String(options ? a + 1 : a));
+const signed = (x) => (x < 0 ? "−" : "+") + Math.abs(x).toFixed(3);
+const label = (a) => (options ? points.slice(a * dims, (a + 1) * dims).map(signed).join(" ") : String(a));
+const brief = (a) => (dims > 4 ? label(a).split(" ").slice(0, 4).join(" ") + " …" : label(a));
+const tint = (a, action) => css(a === action ? "--chosen" : options && a === data.greedy[now] ? "--actor" : "--accent");
 function look() {
   const axis = { gridcolor: css("--line"), zerolinecolor: css("--line"), linecolor: css("--line") };
   const layout = {
@@ -79,14 +86,17 @@ function bars(rows, action) {
   const titles = ["μ ± λσ", "noise ρ²", "regret Δ̂", "gain I", "ratio Ψ (log)"];
   panels(layout, axis, titles, narrow ? 2 : 5, narrow ? 0.28 : 0.32);
   const finite = (list) => list.map((x) => (Number.isFinite(x) ? x : null));
-  const colours = names.map((_, a) => css(a === action ? "--chosen" : "--accent"));
+  const colours = names.map((_, a) => tint(a, action));
+  const along = dims === 1; // points along the action itself
+  const marks = { color: colours, opacity: 1, line: { width: 0 }, size: along ? names.map((_, a) => (a === action || a === data.greedy[now] ? 10 : 4)) : 9 };
   const traces = [rows.mu, rows.rho2, rows.regret, rows.info_gain, rows.ratio].map((y, i) => ({
-    type: "bar", x: names, y: finite(y), marker: { color: colours },
-    xaxis: "x" + (i ? i + 1 : ""), yaxis: "y" + (i ? i + 1 : ""), hovertemplate: "action %{x}: %{y:.4g}<extra></extra>",
+    type: along ? "scatter" : "bar", mode: "markers", x: along ? points : names, y: finite(y), marker: along ? marks : { color: colours },
+    text: names.map((_, a) => label(a)), textposition: "none",
+    xaxis: "x" + (i ? i + 1 : ""), yaxis: "y" + (i ? i + 1 : ""), hovertemplate: "action %{text}: %{y:.4g}<extra></extra>",
   }));
   Object.assign(traces[0], {
-    type: "scatter", mode: "markers", marker: { color: colours, size: 9 },
-    error_y: { type: "data", array: finite(rows.sigma.map((s) => data.lam * s)), color: css("--soft"), thickness: 1.5, width: 5 },
+    type: "scatter", mode: "markers", marker: marks,
+    error_y: { type: "data", array: finite(rows.sigma.map((s) => data.lam * s)), color: css("--soft"), thickness: along ? 1 : 1.5, width: along ? 0 : 5 },
   });
   // Three ticks: Plotly's own on a short log axis are hard to read.
   const ratios = rows.ratio.filter((r) => Number.isFinite(r) && r > 0);
@@ -97,7 +107,7 @@ function bars(rows, action) {
     const [from, to] = ends.map(Math.log10);
     layout.yaxis5.range = [from - 0.25 * (to - from), to + 0.05 * (to - from)];
   }
-  for (let i = 1; i <= 5; i++) Object.assign(layout["xaxis" + (i > 1 ? i : "")], { type: "category", dtick: Math.ceil(actions / 9) });
+  if (!along) for (let i = 1; i <= 5; i++) Object.assign(layout["xaxis" + (i > 1 ? i : "")], { type: "category", dtick: Math.ceil(actions / 9) });
   layout.margin.t = 22;
   return Plotly.react($("bars"), traces, layout, config);
 }
@@ -106,27 +116,33 @@ function returns(roots, action) {
   const { axis, layout } = look();
   const bins = data.returns.roots.shape[1], { low, high } = data.returns;
   const x = Array.from({ length: bins }, (_, b) => low + ((b + 0.5) * (high - low)) / bins);
-  const columns = Math.min(actions, innerWidth < 768 ? 2 : 4);
-  panels(layout, axis, names.map((a) => "action " + a), columns, 0.2);
+  const titles = options ? ["taken", "the actor's"] : names.map((a) => "action " + a);
+  const columns = Math.min(titles.length, innerWidth < 768 ? 2 : 4);
+  panels(layout, axis, titles, columns, 0.2);
   const top = (Math.max(...roots) / 255) ** 2 || 1;
-  const traces = names.map((_, a) => {
+  const traces = titles.map((title, a) => {
     const suffix = a ? String(a + 1) : "";
     layout["yaxis" + suffix].range = [0, top];
     return {
       type: "bar", x, y: Array.from(roots.subarray(a * bins, (a + 1) * bins), (r) => (r / 255) ** 2),
-      xaxis: "x" + suffix, yaxis: "y" + suffix, marker: { color: css(a === action ? "--chosen" : "--accent") },
-      hovertemplate: "return %{x:.3g}: %{y:.3f}<extra>action " + a + "</extra>",
+      xaxis: "x" + suffix, yaxis: "y" + suffix, marker: { color: options ? css(a ? "--actor" : "--chosen") : tint(a, action) },
+      hovertemplate: "return %{x:.3g}: %{y:.3f}<extra>" + title + "</extra>",
     };
   });
   layout.bargap = 0;
-  $("returns").style.height = 8 + 9 * Math.ceil(actions / columns) + "rem";
+  $("returns").style.height = 8 + 9 * Math.ceil(titles.length / columns) + "rem";
   return Plotly.react($("returns"), traces, layout, config);
 }
 
 function table(rows, action) {
   const cells = (a) => ["mu", "sigma", "rho2", "regret", "info_gain", "ratio"].map((n) => `<td class="number">${short(rows[n][a])}</td>`).join("");
-  const said = (a) => [a === action && "taken", a === data.explored[now] && data.rule, a === data.greedy[now] && "greedy"].filter(Boolean).join(", ");
-  $("table").innerHTML = names.map((_, a) => `<tr${a === action ? ' class="taken"' : ""}><td>${a}</td>${cells(a)}<td>${said(a)}</td></tr>`).join("");
+  const said = (a) => [a === action && "taken", a === data.explored[now] && data.rule, a === data.greedy[now] && data.other].filter(Boolean).join(", ");
+  let listed = names.map((_, a) => a);
+  if (dims === 1) { // of many along the action those of the smallest ratio, and whom somebody takes
+    const best = [...listed].sort((a, b) => rows.ratio[a] - rows.ratio[b]).slice(0, 8);
+    listed = listed.filter((a) => best.includes(a) || said(a));
+  }
+  $("table").innerHTML = listed.map((a) => `<tr${a === action ? ' class="taken"' : ""}><td>${label(a)}</td>${cells(a)}<td>${said(a)}</td></tr>`).join("");
 }
 
 function paint(frame) {
@@ -182,16 +198,17 @@ function marks() {
 async function show(t) {
   t = Math.min(Math.max(t, 0), steps - 1);
   wanted = t;
-  const [packed, frame, roots] = await Promise.all([values.at(t), frames.at(t), histograms && histograms.at(t)]);
+  const [packed, frame, roots, compared] = await Promise.all([values.at(t), frames.at(t), histograms && histograms.at(t), options && options.at(t)]);
   if (wanted !== t) return; // overtaken while unpacking
   now = t;
+  points = compared;
   const rows = {};
   data.names.forEach((name, i) => { rows[name] = packed.slice(i * actions, (i + 1) * actions); });
   rows.ratio = rows.regret.map((r, a) => (r * r) / rows.info_gain[a]);
   const action = data.action[t];
   $("time").value = t;
-  const split = data.explored[t] !== data.greedy[t] ? `; ${data.rule} would take ${data.explored[t]}, greedy ${data.greedy[t]}` : "";
-  $("now").textContent = `Step ${t} of ${steps - 1}: action ${action}, reward ${short(data.reward[t])}, return so far ${short(sums[t])}${split}`;
+  const split = data.explored[t] !== data.greedy[t] ? `; ${data.rule} would take ${brief(data.explored[t])}, ${data.other} ${brief(data.greedy[t])}` : "";
+  $("now").textContent = `Step ${t} of ${steps - 1}: action ${brief(action)}, reward ${short(data.reward[t])}, return so far ${short(sums[t])}${split}`;
   $("time").setAttribute("aria-valuetext", `step ${t}`);
   if (data.view.kind === "numbers") numbers(frame); else paint(frame);
   table(rows, action);
@@ -256,6 +273,7 @@ if (data.sigma) {
   $("snapshot").addEventListener("input", sigma);
 }
 $("returns-card").hidden = !histograms;
+$("actor-key").hidden = !options;
 $("frame").hidden = data.view.kind === "numbers";
 $("numbers").hidden = !$("frame").hidden;
 
