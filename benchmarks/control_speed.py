@@ -1,64 +1,112 @@
-"""Steps a second of TD3: compiled, and with Gymnasium on the host. SB3's is `sb3_control.py`.
+"""Steps a second of TD3 beside Stable-Baselines3's and SBX's, in turns.
 
-    python -m benchmarks.control_speed [--seeds 1] [--hidden 64 64] [--batch 64]
+    python -m benchmarks.control_speed [--rounds 3] [--seconds 8] [--csv FILE]
 
-One environment a seed, an update a step, after compiling and the random steps. Beside the clock the
-CPU time is told, which other work on the machine disturbs less.
+Pendulum, two layers of 64 units, batches of 64, one environment, one seed, an update a step, after
+compiling and the random steps; ours compiled with the environment and with Gymnasium on the host,
+and 8 seeds in one program. The others live where `make bench-setup` puts them.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import json
+import statistics
+import sys
 import time
 
 import jax
 import numpy as np
 
+from benchmarks.peers.libraries import HOME
+from benchmarks.turns import Group, Worker, serve
 from idrl.config import resolve
 from idrl.devices import prepare
 from idrl.envs import make_env
 from idrl.session import make_program
 
+HIDDEN, BATCH = [64, 64], 64
+COLUMNS = ("who", "seeds", "steps_per_s", "least", "most", "cpu_share", "ahead_of_it")
+OURS = {"idrl, compiled": ("pendulum", 1), "idrl, on the host": ("gym/Pendulum-v1", 1),
+        "idrl, compiled, 8 seeds": ("pendulum", 8)}  # fmt: skip
 
-def measure(env: str, seeds: int, hidden: list[int], batch: int, seconds: float) -> None:
-    heads = {"q": {"hidden": hidden}, "actor": {"hidden": hidden}}
-    changes = {"heads": heads, "learning": {"batch_size": batch}, "seeds": seeds}
-    changes["training"] = {"steps": 1_000_000, "distributions_every_steps": 0}
-    changes["learning"]["replay_capacity"] = 100_000
-    config = resolve("td3", env, changes=[changes])
-    program = make_program(config, make_env(env))
+
+def work(job: dict) -> None:
+    heads = {"q": {"hidden": HIDDEN}, "actor": {"hidden": HIDDEN}}
+    changes = {
+        "heads": heads, "seeds": job["seeds"],
+        "learning": {"batch_size": BATCH, "replay_capacity": 100_000},
+        "training": {"steps": 10_000_000, "distributions_every_steps": 0},
+    }  # fmt: skip
+    prepare()
+    config = resolve("td3", job["env"], changes=[changes])
+    program = make_program(config, make_env(job["env"]))
     state, _ = program.start(program.seed_keys(0))
-    c, iteration = program.cadence, 0
-    state, _ = program.block(state, np.int32(0))  # compiles
-    jax.block_until_ready(state.agent)
-    first = iteration = c.end(0)
-    wall, cpu = time.perf_counter(), time.process_time()
-    while time.perf_counter() - wall < seconds:
-        state, _ = program.block(state, np.int32(iteration))
-        jax.block_until_ready(state.agent)
-        iteration = c.end(iteration)
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    steps = (iteration - first) * c.steps * seeds
-    print(
-        f"td3 {env}, {seeds} seeds, {hidden}, batch {batch}: {steps / wall:,.0f} steps/s, "
-        f"{steps / cpu:,.0f} a second of CPU time ({steps:,} steps)",
-        flush=True,
-    )
+    c, box = program.cadence, [state, 0]
+
+    def block() -> None:
+        box[0], _ = program.block(box[0], np.int32(box[1]))
+        box[1] = c.end(box[1])
+        jax.block_until_ready(box[0].agent)
+
+    def rows():
+        first, wall, cpu = box[1], time.perf_counter(), time.process_time()
+        while time.perf_counter() - wall < job["seconds"]:
+            block()
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        steps = (box[1] - first) * c.steps * job["seeds"]
+        yield {"steps_per_s": steps / wall, "cpu_share": cpu / wall}
+
+    block()  # compiles
+    serve(rows)
     program.close()
 
 
-def main() -> None:
+def main(argv: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--envs", nargs="+", default=["pendulum", "gym/Pendulum-v1"])
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--hidden", type=int, nargs="+", default=[64, 64])
-    parser.add_argument("--batch", type=int, default=64)
-    parser.add_argument("--seconds", type=float, default=20)
-    args = parser.parse_args()
-    prepare()
-    for env in args.envs:
-        measure(env, args.seeds, args.hidden, args.batch, args.seconds)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=8)
+    parser.add_argument("--csv")
+    args = parser.parse_args(argv)
+    workers = {
+        who: Worker("benchmarks.control_speed", {"env": env, "seeds": n, "seconds": args.seconds})
+        for who, (env, n) in OURS.items()
+    }
+    there = str(HOME / "sb3" / "bin" / "python")
+    for who, library in (("Stable-Baselines3", "stable_baselines3"), ("SBX", "sbx")):
+        job = {"agent": "td3", "env": "Pendulum-v1", "library": library, "seconds": args.seconds}
+        workers[who] = Worker("benchmarks.sb3_control", job, there)
+    found: dict[str, list[dict]] = {who: [] for who in workers}
+    with Group(list(workers.values())) as group:
+        for _ in range(args.rounds):
+            for who, worker in workers.items():
+                found[who] += worker.measure() if worker in group else []
+    table = []
+    ours = [one["steps_per_s"] for one in found["idrl, on the host"]]
+    for who, turns in found.items():
+        rates = [one["steps_per_s"] for one in turns]
+        if not rates:
+            continue
+        # Of each round, ours on the host over theirs: the same environment, stepped from Python.
+        ahead = statistics.median(a / b for a, b in zip(ours, rates, strict=False))
+        row = {
+            "who": who, "seeds": 8 if "8" in who else 1,
+            "steps_per_s": round(statistics.median(rates)), "least": round(min(rates)),
+            "most": round(max(rates)), "ahead_of_it": f"{ahead:.2f}",
+            "cpu_share": f"{statistics.median(one['cpu_share'] for one in turns):.2f}",
+        }  # fmt: skip
+        table.append(row)
+        print(*row.values(), sep="  ", flush=True)
+    if args.csv:
+        with open(args.csv, "w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, COLUMNS)
+            writer.writeheader()
+            writer.writerows(table)
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["worker"]:
+        work(json.loads(sys.argv[2]))
+    else:
+        main(sys.argv[1:])

@@ -9,33 +9,16 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 
 import stable_baselines3
 import torch
 from stable_baselines3 import DQN
-from stable_baselines3.common.callbacks import BaseCallback
 
 from benchmarks.peers.worlds import Screens
+from benchmarks.sb3_clock import Clock
 from benchmarks.turns import serve
 
 WARM_UP = 2_000  # steps
-
-
-class Clock(BaseCallback):
-    """Stops after `seconds`, or after so many steps."""
-
-    def __init__(self, seconds: float, steps: int = 10**9):
-        super().__init__()
-        self.seconds, self.steps = seconds, steps
-
-    def _on_training_start(self) -> None:
-        self.begin, self.first, self.rate = time.perf_counter(), self.num_timesteps, 0.0
-
-    def _on_step(self) -> bool:
-        done, spent = self.num_timesteps - self.first, time.perf_counter() - self.begin
-        self.rate = done / spent
-        return done % 64 > 0 or (spent < self.seconds and done < self.steps)
 
 
 def main() -> None:

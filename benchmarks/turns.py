@@ -8,7 +8,6 @@ then asks one after the other, in turns if it likes. Needs the standard library 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -29,13 +28,14 @@ def serve(measure: Callable[[], Iterable[Row]]) -> None:
 
 
 class Worker:
-    """`python -m MODULE worker JOB`, in a process of its own."""
+    """`python -m MODULE worker JOB`, in a process of its own; `python` may be another
+    environment's."""
 
-    def __init__(self, module: str, job: Row, **variables: str):
+    def __init__(self, module: str, job: Row, python: str = sys.executable):
         self.job = job
         self.process = subprocess.Popen(
-            [sys.executable, "-m", module, "worker", json.dumps(job)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | variables,
+            [python, "-m", module, "worker", json.dumps(job)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
 
     def ready(self) -> bool:
