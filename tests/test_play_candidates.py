@@ -67,7 +67,9 @@ def test_an_action_in_words():
 @pytest.fixture(scope="module")
 def policy():
     jax.config.update("jax_disable_most_optimizations", True)  # compiling takes all the time here
-    env, config = make_env("noisy_push/4"), resolve("ddpg-ids", "noisy_push/4", changes=[TINY])
+    follow = {"evaluate": {"kind": "follow"}}
+    env = make_env("noisy_push/4")
+    config = resolve("ddpg-ids", "noisy_push/4", changes=[TINY, follow])
     agent = make_agent(config.spec, env.obs_shape, env.action_box)
     state = jax.jit(agent.init)(jax.random.key(0), jnp.zeros((1, *env.obs_shape)))
     yield Policy(config, agent, state.params, state.prior, 0)
