@@ -7,6 +7,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import NullFormatter
 
 from benchmarks.peers.tables import NAMES, OUT, read_csv
 
@@ -17,22 +18,23 @@ COLOURS = {
 
 
 def speed() -> None:
-    """Environment steps per second of processor time, a panel for each task."""
+    """Environment steps per second, a panel for each task."""
     rows = read_csv("peers.csv")
     tasks = [task for task in NAMES if any(row["task"] == task for row in rows)]
     figure, panels = plt.subplots(1, len(tasks), figsize=(4.6 * len(tasks), 4.6), squeeze=False)
     for panel, task in zip(panels[0], tasks, strict=True):
         here = [row for row in rows if row["task"] == task][::-1]
-        values = [float(row["steps_per_cpu_s"]) for row in here]
+        values = [float(row["steps_per_s"]) for row in here]
         labels = [f"{row['library']}  {row['algo']} ×{row['seeds']}" for row in here]
         labels = [label.removesuffix(" ×1") for label in labels]
         panel.barh(labels, values, color=[COLOURS[row["library"]] for row in here])
         panel.set_xscale("log")
+        panel.xaxis.set_minor_formatter(NullFormatter())
         panel.set_xlim(min(values) / 2, max(values) * 4)
         for place, value in enumerate(values):
             panel.annotate(f" {value:,.0f}", (value, place), va="center", fontsize=7)
         panel.set_title(NAMES[task], fontsize=10)
-        panel.set_xlabel("environment steps per second of processor time (log)", fontsize=8)
+        panel.set_xlabel("environment steps per second (log)", fontsize=8)
         _plain(panel)
     _save(figure, "peers.png")
 
@@ -88,11 +90,11 @@ def scaling() -> None:
     for panel, what in zip(panels[0], kinds, strict=True):
         here = [row for row in rows if row["what"] == what]
         at = [float(row["value"]) for row in here]
-        panel.plot(at, [float(row["cpu_us"]) for row in here], marker="o", ms=3)
+        panel.plot(at, [float(row["wall_us"]) for row in here], marker="o", ms=3)
         panel.set_xscale("log")
         panel.set_ylim(0)
         panel.set_xlabel(what, fontsize=8)
-        panel.set_ylabel(f"processor time, µs per {here[0]['unit']}", fontsize=8)
+        panel.set_ylabel(f"µs per {here[0]['unit']}", fontsize=8)
         _plain(panel)
     _save(figure, "scaling.png")
 

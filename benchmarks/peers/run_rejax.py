@@ -3,6 +3,8 @@
 Its networks are MLPs; the convolutions of the other tasks are put in its agent's place.
 """
 
+import dataclasses
+
 from benchmarks.peers.clock import Clock
 
 clock = Clock()
@@ -98,9 +100,13 @@ def algorithm(task: work.Task, algo: str, steps: int, ddqn: bool, **more):
 
 
 def ready(task: work.Task, job: dict):
-    """Speed: the whole of `train`, without evaluations, as one compiled program."""
-    steps = task.stretch(job)
-    made = algorithm(task, job["algo"], steps, ddqn=False, eval_freq=steps)
+    """Speed: the whole of `train`, without evaluations, as one compiled program. It begins with an
+    empty replay every time, so here updates begin as soon as there is a batch, and those few steps
+    are not counted."""
+    steps, filling = task.stretch(job), task.batch
+    task = dataclasses.replace(task, starts=filling)
+    whole = steps + filling
+    made = algorithm(task, job["algo"], whole, ddqn=False, eval_freq=whole)
     made = made.replace(eval_callback=lambda algo, ts, key: jnp.zeros(()))
     keys = jax.random.split(jax.random.PRNGKey(0), job["seeds"])
     train = jax.vmap(made.train) if job["seeds"] > 1 else lambda keys: made.train(keys[0])

@@ -52,8 +52,13 @@ def train(args) -> None:
 
 
 def collect(args) -> None:
-    rows = [_row(path.parent) for path in sorted(Path(args.out).glob("*/config.toml"))]
-    rows.sort(key=lambda row: (row["task"], -float(row["best"])))
+    """Rows of what is not in the folder stay."""
+    with open(HERE / "table.csv", newline="", encoding="utf-8") as file:
+        known = {(row["task"], row["agent"]): row for row in csv.DictReader(file)}
+    for path in sorted(Path(args.out).glob("*/config.toml")):
+        row = _row(path.parent)
+        known[row["task"], row["agent"]] = row
+    rows = sorted(known.values(), key=lambda row: (row["task"], -float(row["best"])))
     with open(HERE / "table.csv", "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
