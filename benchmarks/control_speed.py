@@ -73,10 +73,14 @@ def main(argv: list[str]) -> None:
         who: Worker("benchmarks.control_speed", {"env": env, "seeds": n, "seconds": args.seconds})
         for who, (env, n) in OURS.items()
     }
-    there = str(HOME / "sb3" / "bin" / "python")
-    for who, library in (("Stable-Baselines3", "stable_baselines3"), ("SBX", "sbx")):
+    there = HOME / "sb3" / "bin" / "python"
+    others = {"Stable-Baselines3": "stable_baselines3", "SBX": "sbx"}
+    if not there.exists():
+        print("Stable-Baselines3 and SBX: — (make bench-setup puts them into place)")
+        others = {}
+    for who, library in others.items():
         job = {"agent": "td3", "env": "Pendulum-v1", "library": library, "seconds": args.seconds}
-        workers[who] = Worker("benchmarks.sb3_control", job, there)
+        workers[who] = Worker("benchmarks.sb3_control", job, str(there))
     found: dict[str, list[dict]] = {who: [] for who in workers}
     with Group(list(workers.values())) as group:
         for _ in range(args.rounds):
@@ -89,11 +93,12 @@ def main(argv: list[str]) -> None:
         if not rates:
             continue
         # Of each round, ours on the host over theirs: the same environment, stepped from Python.
-        ahead = statistics.median(a / b for a, b in zip(ours, rates, strict=False))
+        ratios = [a / b for a, b in zip(ours, rates, strict=False)]
+        ahead = f"{statistics.median(ratios):.2f}" if ratios else ""
         row = {
-            "who": who, "seeds": 8 if "8" in who else 1,
+            "who": who, "seeds": OURS.get(who, ("", 1))[1],
             "steps_per_s": round(statistics.median(rates)), "least": round(min(rates)),
-            "most": round(max(rates)), "ahead_of_it": f"{ahead:.2f}",
+            "most": round(max(rates)), "ahead_of_it": ahead,
             "cpu_share": f"{statistics.median(one['cpu_share'] for one in turns):.2f}",
         }  # fmt: skip
         table.append(row)

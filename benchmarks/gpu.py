@@ -1,11 +1,12 @@
 """One GPU: many seeds in one program, and Atari against Stable-Baselines3 in the same minutes.
 
-    python -m benchmarks.gpu [--what seeds atari] [--seeds 1 16 64 256] [--csv FILE] [--trace DIR]
+    python -m benchmarks.gpu [--what seeds atari] [--seeds 1 16 64 256] [--torch PYTHON] \
+        [--csv FILE] [--trace DIR]
 
 seeds  `c51-ids` on `minatar/breakout`, S seeds side by side: environment steps and updates a second
        of all, four environments a seed, one update of 32 transitions per four steps. Beside it the
-       bytes an update has to move at least, and what share of the memory's speed, measured here,
-       that makes.
+       bytes that an update as it is laid out moves at least, and what share of the memory's speed,
+       measured here, that makes.
 atari  Frames a second of training at Atari size: ours (`c51-ids`, ten heads and a return head,
        ALE's Pong in 64 environments) and Stable-Baselines3's DQN (one head, Nature network, batch
        32, an update per four steps) in a process of its own, on frames that cost nothing. In turns.
@@ -34,9 +35,9 @@ from idrl.session import make_program
 
 COLUMNS = ("what", "who", "count", "value", "unit", "spread", "more", "device", "jax")
 
-# Passes over an agent's weights that an update cannot do without: forward online at both ends of a
-# transition and by the target, backward, the gradient written and read, Adam's two moments and the
-# weights read and written.
+# Passes over an agent's weights that an update, as it is laid out here, makes at least: forward
+# online at both ends of a transition and by the target, backward, the gradient written and read,
+# Adam's two moments and the weights read and written.
 PASSES = 3 + 1 + 2 + 6
 
 
@@ -100,9 +101,10 @@ def main(argv: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--what", nargs="+", choices=("seeds", "atari"), default=["seeds", "atari"])
     parser.add_argument("--agent", default="c51-ids")
-    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 16, 64, 256, 1024])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 16, 64, 256])
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--turns", type=int, default=2)
+    parser.add_argument("--torch", default=sys.executable, help="a Python with stable-baselines3")
     parser.add_argument("--csv")
     parser.add_argument("--trace", help="a folder for profiles of `seeds`")
     args = parser.parse_args(argv)
@@ -114,7 +116,7 @@ def main(argv: list[str]) -> None:
         game = {"game": "pong", "envs": 64, "precision": "full", "note": "", "capacity": 10**6}
         workers += [
             Worker("benchmarks.atari", {**job, **game, "only": "whole"}),
-            Worker("benchmarks.sb3_atari", job),
+            Worker("benchmarks.sb3_atari", job, args.torch),
         ]
     rows: list[Row] = []
     with Group(workers) as group:

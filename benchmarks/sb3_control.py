@@ -74,7 +74,8 @@ def learn(args: argparse.Namespace) -> None:
 
 
 def work(job: dict) -> None:
-    args = options().parse_args([job["agent"], job["env"], "--library", job["library"]])
+    words = [job["agent"], job["env"], "--library", job["library"], "--steps", "100000"]
+    args = options().parse_args(words)
     model = make(args, 100)
     model.learn(10**9, callback=Clock(1e9, 2 * args.starts))  # all compiled, and learning
 

@@ -8,6 +8,7 @@ then asks one after the other, in turns if it likes. Needs the standard library 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -36,6 +37,7 @@ class Worker:
         self.process = subprocess.Popen(
             [python, "-m", module, "worker", json.dumps(job)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},  # they share a GPU
         )  # fmt: skip
 
     def ready(self) -> bool:

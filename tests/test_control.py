@@ -301,3 +301,11 @@ def test_units_of_a_box():
     box = Box((-2.0, 0.0), (2.0, 10.0))
     np.testing.assert_allclose(box.from_unit(np.array([1.0, -1.0])), [2.0, 0.0])
     np.testing.assert_allclose(box.to_unit(np.array([0.0, 7.5])), [0.0, 0.5])
+
+
+def test_targets_that_compare_critics_need_an_ensemble():
+    spec = declared("ddpg")
+    actor = replace(spec.heads["actor"], targets="best")
+    critic = declared("ddpg-ids").heads["z"]
+    with pytest.raises(IdrlError, match="targets=best compares the critics of an ensemble"):
+        replace(spec, heads={"q": critic, "actor": actor}).check()

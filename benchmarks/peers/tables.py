@@ -146,8 +146,8 @@ def _table(rows: list[dict[str, Any]]) -> list[str]:
         ratios = " | "
         if "ratio" in row:
             ratios = (
-                f"**{row['ratio']:.1f}×** ({row['ratio_least']:.1f}–{row['ratio_most']:.1f}) "
-                f"| {row['wall_ratio']:.1f}× ({row['wall_least']:.1f}–{row['wall_most']:.1f})"
+                f"{row['ratio']:.1f}× ({row['ratio_least']:.1f}–{row['ratio_most']:.1f}) "
+                f"| **{row['wall_ratio']:.1f}×** ({row['wall_least']:.1f}–{row['wall_most']:.1f})"
             )
         lines.append(
             f"| {row['algo']} | {row['seeds']} | {row['library']} | {row['steps_per_cpu_s']:,.0f} "

@@ -192,8 +192,8 @@ def relative(q_heads: Array, mask: Array | None = None) -> Array:
     """
     xp = _namespace(q_heads, mask)
     q_heads = _floating(xp, q_heads)
-    allowed = xp.ones_like(q_heads) if mask is None else mask[..., None, :] + 0.0 * q_heads
-    level = (q_heads * allowed).sum(-1, keepdims=True) / allowed.sum(-1, keepdims=True)
+    allowed = xp.broadcast_to(True if mask is None else mask[..., None, :], q_heads.shape)
+    level = xp.where(allowed, q_heads, 0.0).sum(-1, keepdims=True) / allowed.sum(-1, keepdims=True)
     return q_heads - level + level.mean(-2, keepdims=True)
 
 

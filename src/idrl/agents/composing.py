@@ -6,7 +6,7 @@ from idrl.agents.choosing import EpsilonGreedy, Ids, ReturnThompson
 from idrl.agents.noise import Sample, Undirected
 from idrl.agents.rule import Rule
 from idrl.errors import IdrlError
-from idrl.networks.heads import Actor, Bayesian, GaussianActor, Head
+from idrl.networks.heads import Actor, Bayesian, Ensemble, GaussianActor, Head
 
 
 def check_no_actor(explore: Rule, evaluate: Rule) -> None:
@@ -40,6 +40,11 @@ def check_actor(heads: dict[str, Head], explore: Rule, evaluate: Rule, precision
                 f"heads.{actor_name}.candidates.refine improves the information ratio, which "
                 f"{name}.kind={rule.kind} does not go by: set it to 0, or {name}.kind=ids."
             )
+    if actor.targets != "own" and not any(isinstance(h, Ensemble) for h in heads.values()):
+        raise IdrlError(
+            f"heads.{actor_name}.targets={actor.targets} compares the critics of an ensemble; set "
+            "it to own, or the kind of the critic to ensemble."
+        )
     for name, head in heads.items():
         if isinstance(head, Bayesian):
             raise IdrlError(

@@ -42,7 +42,8 @@ class BraxEnv:
         self.action_box = Box((-1.0,) * size, (1.0,) * size)
         try:
             obs = jax.eval_shape(self._begun, jax.random.key(0))
-        except (AttributeError, TypeError) as error:  # Brax asks for any JAX; not all goes with all
+        except (AttributeError, TypeError, ValueError) as error:
+            # Brax asks for any JAX; not all goes with all.
             raise IdrlError(
                 f"{self.name} as installed does not go with JAX {jax.__version__}: {error}."
             ) from None

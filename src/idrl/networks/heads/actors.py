@@ -73,9 +73,7 @@ class _Layers(nn.Module):
 @dataclass(frozen=True, kw_only=True)
 class _Actor:
     """`delay`: updates of the critics for one of the actor. `climbs`: what it climbs, the mean of
-    the critics, the first (TD3) or the smallest (SAC). `targets`: each critic bootstraps on what
-    its own target says of the actor's action, or on the smallest of them all (clipped double
-    Q-learning, Fujimoto et al. 2018)."""
+    the critics, the first (TD3) or the smallest (SAC)."""
 
     hidden: tuple[int, ...] = (256, 256)
     init: Init = "torch"
@@ -107,11 +105,13 @@ class Actor(_Actor):
     """One action for each state (Lillicrap et al. 2016). `smoothing` is the standard deviation of
     the noise on the action that targets are computed with, cut at `smoothing_clip` (TD3: 0.2 and
     0.5), in halves of the box. `restraint` is the price of the squares of what goes into tanh: far
-    out it is flat, and an actor that is there has no slope to come back by. `targets="best"`: each
-    critic bootstraps on the action that its own target likes best, of the actor's and `ahead`
-    others (half near, half far), as each head of an ensemble does with numbered actions. So what
-    one critic hopes for later reaches it here, although the actor climbs their mean and would not
-    go there."""
+    out it is flat, and an actor that is there has no slope to come back by.
+
+    `targets`: each critic of an ensemble bootstraps on what its own target says of the actor's
+    action; on the smallest of them all (`least`: clipped double Q-learning, Fujimoto et al. 2018);
+    or on the action that its own target likes best, of the actor's and `ahead` others (half near,
+    half far), as each head does with numbered actions. So what one critic hopes for later reaches
+    it here, although the actor climbs their mean and would not go there."""
 
     kind: Literal["actor"] = "actor"
     targets: Literal["own", "least", "best"] = "own"
