@@ -187,8 +187,8 @@ def moments(q_heads: Array) -> tuple[Array, Array]:
 def relative(q_heads: Array, mask: Array | None = None) -> Array:
     """Heads `[..., K, A]` without what each of them adds to all allowed actions alike.
 
-    What a state is worth at all is no reason to prefer one action in it, yet it is part of σ, and
-    often most of it. The mean over heads stays, σ becomes that of differences.
+    What a state is worth at all is no reason to prefer one action in it, yet it is part of σ. The
+    mean over heads stays, σ becomes that of differences.
     """
     xp = _namespace(q_heads, mask)
     q_heads = _floating(xp, q_heads)
