@@ -33,7 +33,7 @@ from idrl.config import resolve
 from idrl.devices import prepare
 from idrl.envs import make_env
 from idrl.runs.segments import Segments
-from idrl.session import make_program
+from idrl.session import make_program, prepare_memory
 
 COLUMNS = (
     "what", "agent", "game", "envs", "precision", "value", "unit", "spread", "more", "device", "jax"
@@ -50,6 +50,7 @@ def program_of(agent: str, game: str, envs: int, precision: str, capacity: int):
         "evaluation": {"every_steps": 2_000_000_000},
     }
     config = resolve(agent, f"atari/{game}", changes=[changes])
+    prepare_memory(config)
     return make_program(config, make_env(config.env))
 
 

@@ -1,15 +1,19 @@
-"""One GPU: many seeds in one program, and Atari against Stable-Baselines3 in the same minutes.
+"""One GPU: many seeds in one program, beside rejax, and Atari beside Stable-Baselines3, in turns.
 
-    python -m benchmarks.gpu [--what seeds atari] [--seeds 1 16 64 256] [--torch PYTHON] \
-        [--csv FILE] [--trace DIR]
+    python -m benchmarks.gpu [--what seeds rejax atari] [--seeds 1 16 64 256] [--torch PYTHON] \
+        [--rejax FOLDER] [--csv FILE] [--trace DIR]
 
 seeds  `c51-ids` on `minatar/breakout`, S seeds side by side: environment steps and updates a second
        of all, four environments a seed, one update of 32 transitions per four steps. Beside it the
        bytes that an update as it is laid out moves at least, and what share of the memory's speed,
        measured here, that makes.
-atari  Frames a second of training at Atari size: ours (`c51-ids`, ten heads and a return head,
-       ALE's Pong in 64 environments) and Stable-Baselines3's DQN (one head, Nature network, batch
-       32, an update per four steps) in a process of its own, on frames that cost nothing. In turns.
+rejax  S seeds of DQN on `minatar/breakout` in one program, ours and rejax's, the work of
+       `benchmarks/peers/work.py`. FOLDER holds rejax and what it needs, where that is not
+       installed.
+atari  Frames a second of training at Atari size. Ours: `c51-ids` (ten heads and a return head) and
+       `dqn` on ALE's Pong in 64 environments. Stable-Baselines3's DQN, in a process of its own: one
+       environment and 64, on frames that cost nothing, and 64 on the same Pong; Nature network,
+       batch 32. An update per four steps everywhere.
 """
 
 from __future__ import annotations
@@ -33,7 +37,8 @@ from idrl.devices import prepare
 from idrl.envs import make_env
 from idrl.session import make_program
 
-COLUMNS = ("what", "who", "count", "value", "unit", "spread", "more", "device", "jax")
+COLUMNS = ("what", "who", "count", "turn", "value", "unit", "spread", "more", "device", "jax")
+STRETCH = 20_000  # steps of a seed, measured at a time beside rejax
 
 # Passes over an agent's weights that an update, as it is laid out here, makes at least: forward
 # online at both ends of a transition and by the target, backward, the gradient written and read,
@@ -97,35 +102,72 @@ class ManySeeds:
         }  # fmt: skip
 
 
+def seeds_workers(args: argparse.Namespace) -> list[Worker]:
+    job = {"agent": args.agent, "seconds": args.seconds, "trace": args.trace}
+    return [Worker("benchmarks.gpu", {**job, "count": count}) for count in args.seeds]
+
+
+def rejax_workers(args: argparse.Namespace) -> list[Worker]:
+    workers = []
+    for count in args.seeds:
+        job = {"algo": "dqn", "seeds": count, "steps": STRETCH}
+        request = {"task": "breakout", "jobs": [job], "turns": True, "began": time.time()}
+        workers += [
+            Worker("benchmarks.peers.run_idrl", request),
+            Worker("benchmarks.peers.run_rejax", request, path=args.rejax),
+        ]
+    return workers
+
+
+def atari_workers(args: argparse.Namespace) -> list[Worker]:
+    game = {
+        "game": "pong", "envs": 64, "precision": "full", "note": "", "capacity": 10**6,
+        "only": "whole", "seconds": args.seconds,
+    }  # fmt: skip
+    ours = [Worker("benchmarks.atari", {**game, "agent": agent}) for agent in (args.agent, "dqn")]
+    theirs = [
+        Worker("benchmarks.sb3_atari", {"envs": envs, "frames": frames, "seconds": args.seconds},
+               args.torch)
+        for envs, frames in ((1, "free"), (64, "free"), (64, "pong"))
+    ]  # fmt: skip
+    return ours + theirs
+
+
+def in_columns(worker: Worker, row: Row) -> Row:
+    """What a worker told, in the columns of the table."""
+    if "steps_per_s" in row:
+        who = "rejax dqn" if worker.module.endswith("rejax") else "idrl dqn"
+        return {
+            "what": "rejax", "who": who, "count": row["seeds"], "value": round(row["steps_per_s"]),
+            "unit": "steps/s", "more": f"{row['updates_per_s']:.0f} updates/s; "
+            f"{row['seconds']:.2f} s; ready {row['ready_s']:.0f} s",
+        }  # fmt: skip
+    if row["what"] == "whole":
+        return row | {"what": "atari", "who": f"idrl {row['agent']}", "count": row["envs"]}
+    return row
+
+
+WORKERS = {"seeds": seeds_workers, "rejax": rejax_workers, "atari": atari_workers}
+
+
 def main(argv: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--what", nargs="+", choices=("seeds", "atari"), default=["seeds", "atari"])
+    parser.add_argument("--what", nargs="+", choices=list(WORKERS), default=list(WORKERS))
     parser.add_argument("--agent", default="c51-ids")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 16, 64, 256])
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--turns", type=int, default=2)
     parser.add_argument("--torch", default=sys.executable, help="a Python with stable-baselines3")
+    parser.add_argument("--rejax", default="", help="a folder with rejax")
     parser.add_argument("--csv")
     parser.add_argument("--trace", help="a folder for profiles of `seeds`")
     args = parser.parse_args(argv)
-    job = {"agent": args.agent, "seconds": args.seconds, "trace": args.trace}
-    workers = []
-    if "seeds" in args.what:
-        workers += [Worker("benchmarks.gpu", {**job, "count": count}) for count in args.seeds]
-    if "atari" in args.what:
-        game = {"game": "pong", "envs": 64, "precision": "full", "note": "", "capacity": 10**6}
-        workers += [
-            Worker("benchmarks.atari", {**job, **game, "only": "whole"}),
-            Worker("benchmarks.sb3_atari", job, args.torch),
-        ]
     rows: list[Row] = []
-    with Group(workers) as group:
+    with Group([one for what in args.what for one in WORKERS[what](args)]) as group:
         for turn in range(args.turns):
             for one in group:
                 for row in one.measure():
-                    told = {"who": f"idrl {args.agent}", "count": turn} | row
-                    told["what"] = told["what"].replace("whole", "atari")
-                    atari.add(rows, told, COLUMNS, args.csv)
+                    atari.add(rows, in_columns(one, row) | {"turn": turn}, COLUMNS, args.csv)
 
 
 if __name__ == "__main__":

@@ -30,14 +30,18 @@ def serve(measure: Callable[[], Iterable[Row]]) -> None:
 
 class Worker:
     """`python -m MODULE worker JOB`, in a process of its own; `python` may be another
-    environment's."""
+    environment's, and the folder `path` comes first of those that it imports from."""
 
-    def __init__(self, module: str, job: Row, python: str = sys.executable):
-        self.job = job
+    def __init__(self, module: str, job: Row, python: str = sys.executable, path: str = ""):
+        self.module, self.job = module, job
+        known = os.environ.get("PYTHONPATH", "")
         self.process = subprocess.Popen(
             [python, "-m", module, "worker", json.dumps(job)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env=os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},  # they share a GPU
+            env=os.environ | {
+                "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # they share a GPU
+                "PYTHONPATH": os.pathsep.join(filter(None, (path, known))),
+            },
         )  # fmt: skip
 
     def ready(self) -> bool:

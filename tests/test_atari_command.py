@@ -20,6 +20,7 @@ from idrl.config import resolve
 from idrl.display import LiveDisplay
 from idrl.envs import HostEnv
 from idrl.schema import flat
+from idrl.session import prepare_memory
 from idrl.training.evaluation import Score
 
 
@@ -169,6 +170,20 @@ def test_deterministic_too_late_is_refused_on_a_gpu(monkeypatch):
     with pytest.raises(idrl.IdrlError, match="before JAX is first used"):
         devices.prepare(deterministic=True)
     assert os.environ["XLA_FLAGS"] == ""
+
+
+@pytest.mark.parametrize(
+    ("env", "own", "asked"),
+    [("atari/pong", {}, 3), ("atari/pong", {"MALLOC_ARENA_MAX": "2"}, 0), ("cartpole", {}, 0)],
+)
+def test_freed_memory_is_kept_where_programs_are_large(monkeypatch, env, own, asked):
+    calls = []
+    malloc = SimpleNamespace(mallopt=lambda *given: calls.append(given))
+    monkeypatch.setattr(devices.ctypes, "CDLL", lambda name: malloc)
+    monkeypatch.setattr(devices.sys, "platform", "linux")
+    monkeypatch.setattr(devices.os, "environ", own)
+    prepare_memory(resolve("dqn", env))
+    assert len(calls) == asked
 
 
 def test_atari_is_shown_in_frames():

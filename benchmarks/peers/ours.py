@@ -11,7 +11,7 @@ from idrl.config import resolve
 from idrl.devices import prepare
 from idrl.envs import make_env, register_env
 from idrl.schema import merge
-from idrl.session import make_program
+from idrl.session import make_program, prepare_memory
 from idrl.training.evaluation import play_episodes
 from idrl.training.learner import key_of
 from idrl.training.spec import due
@@ -56,6 +56,7 @@ def program_of(task: work.Task, agent: str, seeds: int, change: dict | None = No
     prepare()
     changes = merge(settings(task, agent), {"seeds": seeds} | (change or {}))
     config = resolve(agent, ENVS[task.name], changes=[changes])
+    prepare_memory(config)
     return make_program(config, make_env(config.env))
 
 

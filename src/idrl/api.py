@@ -26,7 +26,7 @@ from idrl.runs import sinks as guests
 from idrl.runs.folder import RunFolder, free_name
 from idrl.runs.records import read_table
 from idrl.schema import build, to_dict
-from idrl.session import Display, make_program, run_session
+from idrl.session import Display, make_program, prepare_memory, run_session
 from idrl.sizing import check_memory, without_gpu
 from idrl.training.evaluation import Score
 from idrl.training.hosted import Hosted
@@ -129,6 +129,7 @@ def train(
         obs_shape=given.obs_shape if isinstance(given, HostEnv) else None, named=preset,
         frames=frames,
     )  # fmt: skip
+    prepare_memory(resolved)
     world = make_env(resolved.env) if given is None else given
     # refuses what cannot be built, or not here
     actions = actions_of(world)
@@ -175,6 +176,7 @@ def _resume(
             "leave it away."
         )
     prepare(bool(about.get("deterministic")))
+    prepare_memory(config)
     if env is None and about.get("env_object"):
         raise IdrlError(
             f"{str(path)!r} was trained on an environment object; resume it from Python with "

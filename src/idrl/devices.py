@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 from pathlib import Path
 
 import jax
@@ -10,6 +12,9 @@ import jax
 from idrl.errors import IdrlError
 
 _DETERMINISTIC = "--xla_gpu_deterministic_ops"
+# Numbers of glibc's malloc.h, and what they are set to.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
+_KEEPING = {_TRIM_THRESHOLD: 2**31 - 1, _MMAP_THRESHOLD: 2**30, _ARENA_MAX: 1}
 
 
 def prepare(deterministic: bool = False) -> None:
@@ -29,6 +34,23 @@ def cores() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on Linux
         return os.cpu_count() or 1
+
+
+def keep_memory() -> None:
+    """Keep memory that is freed instead of handing it back; to be called before JAX is first used.
+
+    XLA on a CPU asks anew for what a program works with at every call. Of 32 MB and more glibc
+    takes every page from the system and gives it back, which was a third of an update's time at
+    Atari's size. Beyond 64 MB that holds in all of glibc's arenas but the first, so there is to be
+    one only: programs with many small allocations on several threads do not want this.
+    """
+    own = any(name.startswith("MALLOC_") for name in os.environ)
+    if own or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", "") or sys.platform != "linux":
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # not every Linux has glibc
+    if mallopt is not None:
+        for option, value in _KEEPING.items():
+            mallopt(option, value)
 
 
 def _same_bits() -> None:

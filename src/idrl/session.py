@@ -11,8 +11,10 @@ from typing import Any, Protocol
 from idrl.actions import actions_of
 from idrl.agents import make_agent
 from idrl.config import RunConfig
+from idrl.devices import keep_memory
 from idrl.envs import Env, HostEnv
 from idrl.errors import IdrlError, TrainingDiverged
+from idrl.networks.trunks import NatureCnn
 from idrl.recording import Recorder
 from idrl.resuming import damage, find, load_state
 from idrl.runs import checkpoint
@@ -44,6 +46,12 @@ class Interrupted(Exception):
         done = "before its first checkpoint" if steps is None else f"at step {steps:,}"
         super().__init__(f"Stopped {done}; nothing is lost.")
         self.path = path
+
+
+def prepare_memory(config: RunConfig) -> None:
+    """Before JAX is first used: the networks whose programs are large on a CPU."""
+    if isinstance(config.trunk, NatureCnn):
+        keep_memory()
 
 
 def make_program(config: RunConfig, env: Env | HostEnv, **how: Any) -> Program:
