@@ -174,16 +174,18 @@ def test_deterministic_too_late_is_refused_on_a_gpu(monkeypatch):
 
 @pytest.mark.parametrize(
     ("env", "own", "asked"),
-    [("atari/pong", {}, 3), ("atari/pong", {"MALLOC_ARENA_MAX": "2"}, 0), ("cartpole", {}, 0)],
+    [("atari/pong", {}, 2), ("atari/pong", {"MALLOC_ARENA_MAX": "2"}, 0), ("cartpole", {}, 0)],
 )
 def test_freed_memory_is_kept_where_programs_are_large(monkeypatch, env, own, asked):
-    calls = []
+    calls, told = [], []
     malloc = SimpleNamespace(mallopt=lambda *given: calls.append(given))
     monkeypatch.setattr(devices.ctypes, "CDLL", lambda name: malloc)
     monkeypatch.setattr(devices.sys, "platform", "linux")
     monkeypatch.setattr(devices.os, "environ", own)
+    monkeypatch.setattr(devices.jax.config, "update", lambda *given: told.append(given))
     prepare_memory(resolve("dqn", env))
     assert len(calls) == asked
+    assert told == [("jax_cpu_enable_async_dispatch", False)] * bool(asked)
 
 
 def test_atari_is_shown_in_frames():

@@ -13,8 +13,8 @@ from idrl.errors import IdrlError
 
 _DETERMINISTIC = "--xla_gpu_deterministic_ops"
 # Numbers of glibc's malloc.h, and what they are set to.
-_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
-_KEEPING = {_TRIM_THRESHOLD: 2**31 - 1, _MMAP_THRESHOLD: 2**30, _ARENA_MAX: 1}
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+_KEEPING = {_TRIM_THRESHOLD: 2**31 - 1, _MMAP_THRESHOLD: 2**30}
 
 
 def prepare(deterministic: bool = False) -> None:
@@ -41,16 +41,20 @@ def keep_memory() -> None:
 
     XLA on a CPU asks anew for what a program works with at every call. Of 32 MB and more glibc
     takes every page from the system and gives it back, which was a third of an update's time at
-    Atari's size. Beyond 64 MB that holds in all of glibc's arenas but the first, so there is to be
-    one only: programs with many small allocations on several threads do not want this.
+    Atari's size. Beyond 64 MB it does so on every thread but the main one, whatever it is told, so
+    programs have to run there; a single arena for all threads would do as well, but they compile
+    with sixteen, and waited for each other twice as long.
     """
     own = any(name.startswith("MALLOC_") for name in os.environ)
     if own or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", "") or sys.platform != "linux":
         return
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # not every Linux has glibc
-    if mallopt is not None:
-        for option, value in _KEEPING.items():
-            mallopt(option, value)
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+        jax.config.update("jax_cpu_enable_async_dispatch", False)
+    except AttributeError:  # not every Linux has glibc, nor need every JAX have this
+        return
+    for option, value in _KEEPING.items():
+        mallopt(option, value)
 
 
 def _same_bits() -> None:
