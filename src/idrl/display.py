@@ -124,8 +124,9 @@ def summary(run: Run) -> Table:
 _SOLVED, _REGRET = "solved at episode", "regret"
 _COUNTS = ("episodes", _SOLVED)  # whose mean over seeds says nothing
 _COLUMNS: dict[str, Callable[[float], str]] = {
-    "last evaluation": "{:.4g}".format,
-    "best evaluation": "{:.4g}".format,
+    # no episode ended, in the last one or in any
+    "last evaluation": lambda value: f"{value:.4g}" if np.isfinite(value) else "–",
+    "best evaluation": lambda value: f"{value:.4g}" if np.isfinite(value) else "–",
     "episodes": "{:,.0f}".format,
     _SOLVED: lambda episode: "not" if np.isnan(episode) else f"{episode:.0f}",
     _REGRET: "{:.4g}".format,
