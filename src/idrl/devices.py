@@ -42,8 +42,8 @@ def keep_memory() -> None:
     XLA on a CPU asks anew for what a program works with at every call. Of 32 MB and more glibc
     takes every page from the system and gives it back, which was a third of an update's time at
     Atari's size. Beyond 64 MB it does so on every thread but the main one, whatever it is told, so
-    programs have to run there; a single arena for all threads would do as well, but they compile
-    with sixteen, and waited for each other twice as long.
+    programs have to run there. (A single arena for all threads would do as well, but those that
+    compile then wait for each other: with sixteen cores it took twice as long.)
     """
     own = any(name.startswith("MALLOC_") for name in os.environ)
     if own or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", "") or sys.platform != "linux":

@@ -123,10 +123,16 @@ def summary(run: Run) -> Table:
 
 _SOLVED, _REGRET = "solved at episode", "regret"
 _COUNTS = ("episodes", _SOLVED)  # whose mean over seeds says nothing
+
+
+def _score(value: float) -> str:
+    """A dash where no episode ended: in the last evaluation, or in any."""
+    return f"{value:.4g}" if np.isfinite(value) else "–"
+
+
 _COLUMNS: dict[str, Callable[[float], str]] = {
-    # no episode ended, in the last one or in any
-    "last evaluation": lambda value: f"{value:.4g}" if np.isfinite(value) else "–",
-    "best evaluation": lambda value: f"{value:.4g}" if np.isfinite(value) else "–",
+    "last evaluation": _score,
+    "best evaluation": _score,
     "episodes": "{:,.0f}".format,
     _SOLVED: lambda episode: "not" if np.isnan(episode) else f"{episode:.0f}",
     _REGRET: "{:.4g}".format,
