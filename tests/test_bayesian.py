@@ -26,7 +26,7 @@ def said():
 def refit(said, key):
     outs, batch = said
     params = {"params": {"mean": 0, "drawn": 0, "kept": 1}}
-    return HEAD.refit(params, *outs, batch, SCALE, key)["params"]
+    return HEAD.refit(params, HEAD.evidence(*outs, batch), SCALE, key)["params"]
 
 
 def test_the_posterior_is_that_of_linear_regression(said):
@@ -52,6 +52,17 @@ def test_the_root_is_that_of_the_inverse():
     precision = x.T @ x + np.eye(64)
     root = np.asarray(inverse_root(jnp.asarray(precision, jnp.float32)), float)
     np.testing.assert_allclose(root.T @ root @ precision, np.eye(64), atol=1e-3)
+
+
+def test_the_mean_of_the_draws_is_the_posterior_s(said):
+    found = refit(said, jax.random.key(2))
+    np.testing.assert_allclose(found["drawn"].mean(0), found["mean"], atol=1e-4)
+
+
+def test_a_root_of_features_that_are_all_alike_is_finite():
+    x = np.repeat(np.random.default_rng(2).normal(size=(100_000, 1)), 32, 1).astype(np.float32)
+    root = np.asarray(inverse_root(jnp.asarray(x.T @ x + 0.01 * np.eye(32)), 0.01))
+    assert np.isfinite(root).all()
 
 
 def test_fitting_calls_no_lapack(said):

@@ -207,7 +207,8 @@ def test_the_posterior_of_the_last_layer_is_that_of_bayesian_linear_regression()
     drawn = jax.random.normal(jax.random.key(3), params["params"]["mean"].shape)
     params["params"]["mean"] = drawn
     out, out_t = module.apply(params, batch.s_tm1), module.apply(params, batch.s_t)
-    fitted = jit(head.refit)(params, out, out_t, out_t, batch, 3.0, KEY)["params"]
+    evidence = jit(head.evidence)(out, out_t, out_t, batch)
+    fitted = jit(head.refit)(params, evidence, 3.0, KEY)["params"]
     q_t = np.asarray(out_t.mean, float)
     y = np.asarray(batch.r_t) + np.asarray(batch.discount_t) * q_t.max(-1)
     for a in range(A):
@@ -223,7 +224,7 @@ def test_the_posterior_of_the_last_layer_is_that_of_bayesian_linear_regression()
 
 def test_no_gradient_moves_the_posterior():
     agent, state, batch = tiny("bdqn")
-    state = jit(agent.refit)(state, batch, 1.0, KEY)
+    state = jit(lambda state: agent.refit(state, lambda n: batch, 2, 1.0, KEY))(state)
     learned, _, _ = jit(agent.learn)(state, batch)
     before, after = (s.params["heads"]["q"]["params"] for s in (state, learned))
     for name in ("mean", "drawn"):
@@ -272,23 +273,39 @@ def test_lambda_follows_its_schedule():
 # -- declarations ------------------------------------------------------------------------------
 
 ORIGINALS = {
-    # agent: (optimiser, lr, its ε, heads' flags, learning that differs)
-    "dqn": ("rmsprop", 2.5e-4, 0.01),
-    "dueling": ("rmsprop", 6.25e-5, 0.01),
-    "prioritized": ("rmsprop", 6.25e-5, 0.01),
-    "bootstrapped-dqn": ("rmsprop", 2.5e-4, 0.01),
-    "c51": ("adam", 2.5e-4, 0.01 / 32),
-    "qr-dqn": ("adam", 5e-5, 0.01 / 32),
-    "iqn": ("adam", 5e-5, 0.01 / 32),
-    "rainbow": ("adam", 6.25e-5, 1.5e-4),
-    "c51-ids": ("adam", 5e-5, 0.01 / 32),
+    # agent: (optimiser, lr, its ε on averaged gradients, agent steps between target copies)
+    "dqn": ("rmsprop", 2.5e-4, 9.765625e-6, 10_000),
+    "ddqn": ("rmsprop", 2.5e-4, 9.765625e-6, 30_000),
+    "dueling": ("rmsprop", 6.25e-5, 9.765625e-6, 30_000),
+    "noisynet-dqn": ("rmsprop", 2.5e-4, 9.765625e-6, 10_000),
+    "noisynet-dueling": ("rmsprop", 6.25e-5, 9.765625e-6, 30_000),
+    "prioritized": ("rmsprop", 6.25e-5, 6.103515625e-7, 30_000),
+    "prioritized-dueling": ("rmsprop", 6.25e-5, 6.103515625e-7, 30_000),
+    "bootstrapped-dqn": ("rmsprop", 2.5e-4, 9.765625e-6, 10_000),
+    "bootstrapped-ucb": ("rmsprop", 2.5e-4, 9.765625e-6, 40_000),
+    "ensemble-vote": ("rmsprop", 2.5e-4, 9.765625e-6, 10_000),
+    "bdqn": ("rmsprop", 2.5e-4, 9.765625e-6, 10_000),
+    "c51": ("adam", 2.5e-4, 0.01 / 32, 10_000),
+    "qr-dqn": ("adam", 5e-5, 0.01 / 32, 10_000),
+    "iqn": ("adam", 5e-5, 0.01 / 32, 10_000),
+    "rainbow": ("adam", 6.25e-5, 1.5e-4, 8_000),
+    "dqn-ids": ("adam", 5e-5, 0.01 / 32, 40_000),
+    "c51-ids": ("adam", 5e-5, 0.01 / 32, 40_000),
+    "qrdqn-ids": ("adam", 5e-5, 0.01 / 32, 40_000),
+    "iqn-ids": ("adam", 5e-5, 0.01 / 32, 40_000),
+    "c51-thompson": ("adam", 5e-5, 0.01 / 32, 40_000),
 }
 
 
-@pytest.mark.parametrize("name", ORIGINALS)
-def test_optimisers_are_those_of_the_originals(name):
-    optimiser = declared(name).optimiser
-    assert (optimiser.kind, optimiser.lr, optimiser.eps) == ORIGINALS[name]
+def test_optimisers_and_targets_are_those_of_the_originals():
+    found = {name: declared(name) for name in agent_names(continuous=False)}
+    assert {
+        name: (
+            spec.optimiser.kind, spec.optimiser.lr, spec.optimiser.eps,
+            spec.learning.target_every_steps,
+        )
+        for name, spec in found.items()
+    } == ORIGINALS  # fmt: skip
 
 
 def test_numbers_of_the_originals():

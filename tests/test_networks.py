@@ -424,14 +424,29 @@ def test_adam_by_its_formula():
     )
 
 
-def test_rmsprop_by_its_formula():
+@pytest.mark.parametrize("centered", [True, False])
+def test_rmsprop_by_its_formula(centered):
     # The first step of the centred form of Mnih et al., with (1−d)g² less the square of (1−d)g:
     # −lr·g / √((1−d)g² − (1−d)²g² + ε), ε inside the root.
     lr, decay, eps = 0.01, 0.95, 0.01
-    step, grads = one_update(RmsProp(lr=lr, decay=decay, eps=eps))
+    step, grads = one_update(RmsProp(lr=lr, decay=decay, eps=eps, centered=centered))
 
     def update(g):
-        square, mean = (1 - decay) * g**2, (1 - decay) * g
+        square, mean = (1 - decay) * g**2, (1 - decay) * g * centered
         return -lr * g / np.sqrt(square - mean**2 + eps)
 
     check_same(step, jax.tree.map(update, grads), rtol=1e-3, atol=1e-6)
+
+
+def test_rmsprop_on_averages_is_that_of_mnih_et_al_on_sums():
+    """Theirs: ε = 0.01 inside the root, over gradients summed over a batch of 32."""
+    gradients = np.random.default_rng(0).normal(size=(20, 32, 5)) * 10.0 ** np.arange(-4.0, 1)
+    optimiser = RmsProp().make()
+    weights = np.zeros(5, np.float32)
+    state, mean, square = optimiser.init(weights), np.zeros(5), np.zeros(5)
+    for each in gradients:
+        step, state = optimiser.update(each.mean(0).astype(np.float32), state, weights)
+        total = each.sum(0)
+        mean, square = 0.95 * mean + 0.05 * total, 0.95 * square + 0.05 * total**2
+        theirs = -2.5e-4 * total / np.sqrt(square - mean**2 + 0.01)
+        np.testing.assert_allclose(step, theirs, rtol=1e-3)

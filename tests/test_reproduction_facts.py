@@ -16,6 +16,7 @@ import pytest
 from idrl import losses
 from idrl.agents import Agent, agent_names
 from idrl.agents.spec import Adam
+from idrl.atari import RELEASED
 from idrl.config import resolve
 from idrl.errors import IdrlError
 from idrl.ids import observation_noise
@@ -166,17 +167,48 @@ def test_every_agent_resolves_and_keeps_its_own_numbers(preset):
         after = settings(name, preset)
         assert after["learning.rewards"] == ("sign" if preset == "release" else "clip")
         changed = {n for n, value in before.items() if after.get(n, value) != value}
-        if preset == "release":
-            changed -= {"learning.rewards", "trunk.padding", "trunk.init", "optimiser.b2"}
-            changed -= {"explore.eps1", "evaluate.kind", "heads.q.error"}
-            changed -= {n for n in changed if n.startswith("heads.") and n.endswith(".init")}
-        assert not changed, name
+        if preset == "release" and name in RELEASED:
+            continue  # each row below
+        assert changed <= {"learning.rewards"}, name
+
+
+TENSORFLOW = {
+    "optimiser.kind": "rmsprop", "optimiser.lr": 2.5e-4, "optimiser.decay": 0.95,
+    "optimiser.eps": 1e-5, "optimiser.centered": False,
+}  # fmt: skip
+FALLS = {"start": 1.0, "end": 0.01, "decay_steps": 1_000_000}
+ON_TOP = {f"explore.epsilon_{name}": value for name, value in FALLS.items()}
+GREEDY = {f"explore.{name}": value for name, value in FALLS.items()}
+SCORED = {"evaluate.kind": "epsilon_greedy", "evaluate.start": 0.001, "evaluate.end": 0.001}
+VOTED = {
+    "evaluate.kind": "vote", "evaluate.epsilon_start": 0.001, "evaluate.epsilon_end": 0.001,
+}  # fmt: skip
+EVERY_10K = {"learning.target_every_steps": 10_000}
+BASELINES = {
+    "dqn": TENSORFLOW | GREEDY | SCORED | EVERY_10K,
+    "ddqn": TENSORFLOW | GREEDY | SCORED | EVERY_10K,
+    "c51": {"optimiser.lr": 2.5e-4, "optimiser.eps": 0.01 / 32} | GREEDY | SCORED | EVERY_10K,
+    "qr-dqn": {"optimiser.lr": 5e-5, "heads.z.quantiles": 200} | GREEDY | SCORED | EVERY_10K,
+    "bootstrapped-dqn": TENSORFLOW | ON_TOP | VOTED | EVERY_10K,
+    "bootstrapped-ucb": TENSORFLOW | ON_TOP | VOTED | {"learning.target_every_steps": 40_000},
+    "ensemble-vote": TENSORFLOW | ON_TOP | VOTED | EVERY_10K,
+    "bdqn": {"optimiser.kind": "adam", "optimiser.lr": 5e-5, "heads.q.fit_batch": 10_000}
+    | ON_TOP | SCORED | EVERY_10K,
+}  # fmt: skip
+
+
+def test_baselines_of_the_code():
+    """`rltf/cmdutils/defaults.py`, agent by agent."""
+    for name, rows in BASELINES.items():
+        found = settings(name, "release")
+        assert rows == {row: found[row] for row in rows}, name
+        assert found["trunk.padding"] == "SAME"
+    assert set(BASELINES) | {"dqn-ids", "c51-ids", "qrdqn-ids"} == set(RELEASED)
 
 
 def test_the_code_s_settings_are_for_the_agents_it_is_about():
-    for name in ("dqn", "rainbow", "iqn"):
+    for name in ("noisynet-dqn", "rainbow", "iqn"):
         assert settings(name, "release")["trunk.padding"] == "VALID"
-    assert settings("bootstrapped-dqn", "release")["optimiser.kind"] == "rmsprop"
 
 
 @pytest.mark.parametrize(

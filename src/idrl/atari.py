@@ -12,9 +12,11 @@ import math
 from numbers import Real
 from typing import Any
 
+from idrl.agents.choosing import DECAY_STEPS
 from idrl.envs.atari import SKIP as FRAMES_PER_STEP
 from idrl.envs.registry import family_of, options_of
 from idrl.errors import IdrlError, unknown
+from idrl.schema import merge
 
 Settings = dict[str, Any]
 
@@ -60,53 +62,69 @@ def _number(text: str) -> float | None:
 
 def settings(agent: Settings, preset: str | None) -> Settings:
     """What to change in the declaration `agent`, which has the numbers of its own paper already."""
+    release = preset == "release"
     changes: Settings = {
-        "learning": {"rewards": "sign" if preset == "release" else "clip"},
+        "learning": {"rewards": "sign" if release else "clip"},
         # The paper has one environment; 64 keep a GPU busy. See docs/atari.md on what differs.
         "training": {"envs": 64, "log_every_steps": 50_000, "distributions_every_steps": 250_000},
         # The paper has one; 32 side by side count the same episodes (training.window).
         "evaluation": {"envs": 32},
-        "evaluate": _evaluate(agent, preset),
+        "evaluate": _evaluate(agent),
     }
-    if preset == "release" and _of_the_authors(agent):
-        changes |= _release(agent)
-    return changes
+    return merge(changes, _release(agent)) if release and agent["agent"] in RELEASED else changes
 
 
-def _evaluate(agent: Settings, preset: str | None) -> Settings:
+def _evaluate(agent: Settings) -> Settings:
     """How the papers score their agents."""
     if agent["explore"]["kind"] == "epsilon_greedy":
         # Mnih et al. keep ε = 0.05; Double DQN (tuned) and all that came after it 0.001.
-        epsilon = 0.05 if agent["agent"] == "dqn" else 0.001
-        return {"kind": "epsilon_greedy", "start": epsilon, "end": epsilon, "decay_steps": 0}
-    if agent["agent"] == "bootstrapped-dqn" and preset != "release":
-        return {
-            "kind": "greedy"
-        }  # by the mean, as all agents of the paper; the code lets them vote
+        return _epsilon_greedy(0.05 if agent["agent"] == "dqn" else 0.001)
+    if agent["agent"] == "bootstrapped-dqn":
+        return {"kind": "greedy"}  # by the mean, as all agents of the paper
     return {}
 
 
-def _of_the_authors(agent: Settings) -> bool:
-    """Whether it has the ensemble that the published code is about."""
-    return any(head["kind"] == "ensemble" and head["k"] > 1 for head in agent["heads"].values())
+def _epsilon_greedy(epsilon: float) -> Settings:
+    return {"kind": "epsilon_greedy", "start": epsilon, "end": epsilon, "decay_steps": 0}
+
+
+# What the authors' published code has an agent of.
+RELEASED = (
+    "dqn", "ddqn", "c51", "qr-dqn", "bootstrapped-dqn", "bootstrapped-ucb", "ensemble-vote", "bdqn",
+    "dqn-ids", "c51-ids", "qrdqn-ids",
+)  # fmt: skip
 
 
 def _release(agent: Settings) -> Settings:
-    heads: Settings = {}
+    """The networks of the code, and its settings where they are not the declaration's."""
     kinds = {head["kind"] for head in agent["heads"].values()}
-    for name, head in agent["heads"].items():
-        heads[name] = {"init": "glorot_normal" if head["kind"] == "quantile" else "glorot_uniform"}
-        if head["kind"] == "ensemble" and "categorical" in kinds:
-            heads[name]["error"] = "squared"  # without the ½; the other agents have Huber's
-    changes: Settings = {
-        "trunk": {"padding": "SAME", "init": "glorot_uniform"},
-        "heads": heads,
+    inits = {"quantile": "glorot_normal"}
+    heads: Settings = {
+        name: {"init": inits.get(head["kind"], "glorot_uniform")}
+        for name, head in agent["heads"].items()
     }
-    if agent["optimiser"]["kind"] == "adam":
-        changes["optimiser"] = {"b2": 0.999}  # TensorFlow's, which the code never sets
+    changes: Settings = {"trunk": {"padding": "SAME", "init": "glorot_uniform"}, "heads": heads}
+    if kinds == {"ensemble", "categorical"}:
+        heads["q"]["error"] = "squared"  # without the ½; the other agents have Huber's
     if agent["explore"]["kind"] == "ids":
-        changes["explore"] = {"eps1": 0.0}
-    return changes
+        # β₂ is TensorFlow's, which the code never sets.
+        return changes | {"optimiser": {"b2": 0.999}, "explore": {"eps1": 0.0}}
+    if agent["optimiser"]["kind"] == "rmsprop":
+        # TensorFlow's: ε inside the root, on averaged gradients, not centred.
+        changes["optimiser"] = {"eps": 1e-5, "centered": False}
+    if agent["agent"] == "ddqn":
+        changes["learning"] = {"target_every_steps": 10_000}
+    if "bayesian" in kinds:
+        # A prior precision of 0.01 is a standard deviation of 10.
+        heads["q"] |= {"fit_batch": 10_000, "prior_std": 10.0}
+        changes["optimiser"] = {"kind": "adam", "lr": 5e-5, "b2": 0.999, "eps": 0.01 / 32}
+    # ε falls to 0.01 and is 0.001 when evaluated: of the ensembles too, on top of their rule.
+    fall = {"start": 1.0, "end": 0.01, "decay_steps": DECAY_STEPS}
+    if agent["explore"]["kind"] != "epsilon_greedy":
+        fall = {f"epsilon_{name}": value for name, value in fall.items()}
+    votes = {"kind": "vote", "epsilon_start": 0.001, "epsilon_end": 0.001}
+    evaluate = votes if agent["evaluate"]["kind"] == "vote" else _epsilon_greedy(0.001)
+    return changes | {"explore": fall, "evaluate": evaluate}
 
 
 def steps_of(frames: int, env: str) -> int:

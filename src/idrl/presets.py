@@ -199,7 +199,8 @@ def minatar(optimiser: str) -> Settings:
             "bayesian": dense,
             "epsilon_greedy": {"start": 1.0, "end": 0.1, "decay_steps": 100_000},
         },
-        "optimiser": adam if optimiser == "adam" else {"lr": 2.5e-4},
+        # PyTorch's ε is outside the root, where theirs is 0.01: inside it is about 0.01².
+        "optimiser": adam if optimiser == "adam" else {"lr": 2.5e-4, "eps": 1e-4},
         "learning": {
             "gamma": 0.99,
             "batch_size": 32,
@@ -250,7 +251,12 @@ def images(obs_shape: tuple[int, ...]) -> Settings:
     return {
         "trunk": {"kind": "nature_cnn" if large else "minatar_cnn"},
         "kinds": {},
-        "learning": {"replay_capacity": 100_000},  # 2.8 GB of 96×96×3; 1M would be 28
+        "learning": {
+            "replay_capacity": 100_000,  # 2.8 GB of 96×96×3; 1M would be 28
+            # λ, ρ², Huber's δ and C51's ±10 are the paper's, for rewards of at most 1: with larger
+            # ones good actions saturate at the end of the range.
+            "rewards": "clip",
+        },
         "training": {"steps": 10_000_000, "envs": 8},
         "evaluation": {"steps": 25_000, "envs": 8},
     }

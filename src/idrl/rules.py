@@ -55,8 +55,14 @@ def epsilon_greedy(
     q_heads: jax.Array, key: jax.Array, epsilon: float | jax.Array, *, mask=None, **described
 ) -> Decision:
     """Greedy on the mean of the heads, but with probability ε an action at random."""
-    decision = greedy(q_heads, mask=mask, **described)
-    shape, actions = decision.action.shape, q_heads.shape[-1]
+    return at_random(greedy(q_heads, mask=mask, **described), key, epsilon, mask=mask)
+
+
+def at_random(
+    decision: Decision, key: jax.Array, epsilon: float | jax.Array, *, mask=None
+) -> Decision:
+    """`decision`, but with probability ε an action drawn from all that are allowed."""
+    shape, actions = decision.action.shape, decision.mu.shape[-1]
     coin_key, pick_key = jax.random.split(key)
     allowed = (
         jnp.ones((*shape, actions)) if mask is None else jnp.broadcast_to(mask, (*shape, actions))

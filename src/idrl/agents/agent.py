@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -211,18 +212,25 @@ class Agent:
         fast = None if state.fast is None else self._cast(params)
         return state._replace(params=params, fast=fast)
 
-    def refit(self, state: AgentState, batch: Transition, scale, key) -> AgentState:
-        """With new posteriors of Bayesian heads, from a batch that stands for `scale` times as
-        many transitions."""
-        seen = self._seen(state.params, state, batch, None)
+    def refit(
+        self, state: AgentState, draw: Callable[[Any], Transition], batches: int, scale, key
+    ) -> AgentState:
+        """With a new posterior of the Bayesian head, from `batches` batches that `draw` returns by
+        their number; each transition counts as `scale` of one."""
+        name, head = self.q_name, self.heads[self.q_name]
+        assert isinstance(head, Bayesian)
+
+        def evidence(number):
+            batch = draw(number)
+            seen = self._seen(state.params, state, batch, None)
+            out_tm1, online_t, target_t = (out[name] for out in seen)
+            return head.evidence(out_tm1, online_t, target_t, batch)
+
+        found = jax.lax.fori_loop(
+            1, batches, lambda n, sums: jax.tree.map(jnp.add, sums, evidence(n)), evidence(0)
+        )
         heads = dict(state.params["heads"])
-        for name, head in self.heads.items():
-            if isinstance(head, Bayesian):
-                key, one_key = jax.random.split(key)
-                out_tm1, online_t, target_t = (out[name] for out in seen)
-                heads[name] = head.refit(
-                    heads[name], out_tm1, online_t, target_t, batch, scale, one_key
-                )
+        heads[name] = head.refit(heads[name], found, scale, key)
         return self._with(state, {**state.params, "heads": heads})
 
 

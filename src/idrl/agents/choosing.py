@@ -87,8 +87,38 @@ class Ids(Forgetful):
         )  # fmt: skip
 
 
+@dataclass(frozen=True, kw_only=True)
+class WithEpsilon:
+    """A rule that acts at random with probability ε, which falls linearly; 0 by default.
+
+    The originals have none; the authors of IDS put one on top of the ensembles they compare with.
+    """
+
+    epsilon_start: float = 0.0
+    epsilon_end: float = 0.0
+    epsilon_decay_steps: int = 0
+
+    def check(self, where: str) -> None:
+        for name in ("epsilon_start", "epsilon_end"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise IdrlError(f"{where}.{name} is {getattr(self, name)}; ε is in [0, 1].")
+        if self.epsilon_decay_steps < 0:
+            raise IdrlError(f"{where}.epsilon_decay_steps is negative.")
+
+    @property
+    def randomises(self) -> bool:
+        return max(self.epsilon_start, self.epsilon_end) > 0
+
+    def finish(self, decision: Decision, moment: Moment) -> Decision:
+        if not self.randomises:
+            return decision
+        epsilon = _line(moment.step, self.epsilon_start, self.epsilon_end, self.epsilon_decay_steps)
+        key = jax.random.fold_in(moment.key, 0)
+        return rules.at_random(decision, key, epsilon, mask=moment.mask)
+
+
 @dataclass(frozen=True)
-class Thompson:
+class Thompson(WithEpsilon):
     """Follow one head, drawn anew when an episode starts (Osband et al. 2016)."""
 
     kind: Literal["thompson"] = "thompson"
@@ -97,7 +127,8 @@ class Thompson:
         return jnp.where(first, jax.random.randint(key, memory.shape, 0, k), memory)
 
     def __call__(self, beliefs: Beliefs, moment: Moment) -> Decision:
-        return rules.thompson(beliefs.q_heads, moment.memory, **_described(beliefs, moment))
+        decision = rules.thompson(beliefs.q_heads, moment.memory, **_described(beliefs, moment))
+        return self.finish(decision, moment)
 
 
 @dataclass(frozen=True)
@@ -116,12 +147,12 @@ class ReturnThompson(Thompson):
         noise = beliefs.return_noise[..., None, :]
         chosen = rules.thompson(beliefs.q_heads + noise, moment.memory, mask=moment.mask)
         # The same for all heads, the noise leaves σ as it is; what is told is without it.
-        told = super().__call__(beliefs, moment)
-        return told._replace(action=chosen.action, probs=chosen.probs)
+        told = rules.thompson(beliefs.q_heads, moment.memory, **_described(beliefs, moment))
+        return self.finish(told._replace(action=chosen.action, probs=chosen.probs), moment)
 
 
 @dataclass(frozen=True)
-class Ucb(Forgetful):
+class Ucb(Forgetful, WithEpsilon):
     """Largest mean plus λ standard deviations over the heads (Chen et al. 2017)."""
 
     kind: Literal["ucb"] = "ucb"
@@ -129,12 +160,14 @@ class Ucb(Forgetful):
     relative: bool = False  # as in `Ids`
 
     def check(self, where: str) -> None:
+        super().check(where)
         if self.lam < 0:
             raise IdrlError(f"{where}.lam is {self.lam}; it is at least 0.")
 
     def __call__(self, beliefs: Beliefs, moment: Moment) -> Decision:
         q_heads = _compared(self.relative, beliefs, moment)
-        return rules.ucb(q_heads, lam=self.lam, **_described(beliefs, moment))
+        decision = rules.ucb(q_heads, lam=self.lam, **_described(beliefs, moment))
+        return self.finish(decision, moment)
 
 
 # "The first million frames" of Mnih et al. are steps: they call 38 days of play 50 million frames,
@@ -178,13 +211,14 @@ class Greedy(Forgetful):
 
 
 @dataclass(frozen=True)
-class Vote(Forgetful):
+class Vote(Forgetful, WithEpsilon):
     """The action most heads are greedy on."""
 
     kind: Literal["vote"] = "vote"
 
     def __call__(self, beliefs: Beliefs, moment: Moment) -> Decision:
-        return rules.vote(beliefs.q_heads, **_described(beliefs, moment))
+        decision = rules.vote(beliefs.q_heads, **_described(beliefs, moment))
+        return self.finish(decision, moment)
 
 
 Comparing = Ids | Thompson | ReturnThompson | Ucb | EpsilonGreedy | Greedy | Vote

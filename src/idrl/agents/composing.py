@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from idrl.agents.choosing import EpsilonGreedy, Ids, ReturnThompson
+from idrl.agents.choosing import EpsilonGreedy, Ids, ReturnThompson, WithEpsilon
 from idrl.agents.noise import Sample, Undirected
 from idrl.agents.rule import Rule
 from idrl.errors import IdrlError
@@ -28,6 +28,11 @@ def check_actor(heads: dict[str, Head], explore: Rule, evaluate: Rule, precision
             raise IdrlError(
                 f"{name}.kind={rule.kind} needs numbered actions; with an actor set "
                 f"{name}.kind=gaussian_noise or {name}.kind=ids."
+            )
+        if isinstance(rule, WithEpsilon) and rule.randomises:
+            raise IdrlError(
+                f"{name}.epsilon_start and {name}.epsilon_end are for discrete actions; with an "
+                f"actor set both to 0, or {name}.kind=gaussian_noise."
             )
         if isinstance(rule, Sample) and not isinstance(actor, GaussianActor):
             raise IdrlError(

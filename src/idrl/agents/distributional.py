@@ -8,14 +8,16 @@ from idrl.networks.trunks import NatureCnn
 
 
 def _epsilon_greedy(head: Head, lr: float) -> AgentSpec:
-    """Target copies every 10,000 updates and ε to 0.01, as all three papers have it. Alone, the
-    head shapes the trunk: `trunk_gradient` is 1."""
+    """Target copies every 10,000 agent steps (4e4 emulator frames in dqn_zoo) and ε to 0.01, as
+    all three papers have it; Adam's ε is outside the root, on averaged gradients. Alone, the head
+    shapes the trunk: `trunk_gradient` is 1."""
     return AgentSpec(
         trunk=NatureCnn(),
         heads={"z": head},
         explore=EpsilonGreedy(start=1.0, end=0.01, decay_steps=DECAY_STEPS),
         evaluate=Greedy(),
         optimiser=Adam(lr=lr, b2=0.999, eps=0.01 / 32),
+        learning=Learning(target_every_steps=10_000),
     )
 
 
@@ -49,8 +51,8 @@ def rainbow() -> AgentSpec:
         evaluate=Greedy(),
         optimiser=Adam(lr=6.25e-5, b2=0.999, eps=1.5e-4, max_grad_norm=10.0),
         learning=Learning(
-            target_every_steps=8_000,  # 32K frames
-            learning_starts_steps=20_000,  # 80K frames
+            target_every_steps=8_000,  # 32K emulator frames
+            learning_starts_steps=20_000,  # 80K emulator frames
             n_step=3,
             priority=0.5,
             importance=0.4,

@@ -1,4 +1,7 @@
-"""DQN and what was built on its one Q-function: double, dueling, noisy, prioritised."""
+"""DQN and what was built on its one Q-function: double, dueling, noisy, prioritised.
+
+Periods are in agent steps, optimisers see gradients averaged over the batch (`RmsProp`).
+"""
 
 from dataclasses import replace
 
@@ -10,6 +13,11 @@ from idrl.networks.trunks import NatureCnn
 
 _HALF = 0.5**0.5  # two streams send their gradients into one trunk (Wang et al. 2016)
 
+# A quarter of DQN's learning rate, for what replay by priority makes of gradients (Schaul et al.
+# 2016) and for two streams (Wang et al. 2016). dqn_zoo scales ε along with prioritised gradients.
+_QUARTER_LR = RmsProp.lr / 4
+_QUARTER_EPS = RmsProp.eps / 4**2
+
 
 @agent("dqn")
 def dqn() -> AgentSpec:
@@ -20,7 +28,9 @@ def dqn() -> AgentSpec:
         explore=EpsilonGreedy(start=1.0, end=0.1, decay_steps=DECAY_STEPS),
         evaluate=Greedy(),
         optimiser=RmsProp(),
-        learning=Learning(target_every_steps=40_000),  # 10,000 updates
+        # The table's "10,000, in parameter updates" is in agent steps in every implementation:
+        # 4e4 emulator frames in dqn_zoo, 10,000 steps in Dopamine and in the authors' code of IDS.
+        learning=Learning(target_every_steps=10_000),
     )
 
 
@@ -31,7 +41,7 @@ def ddqn() -> AgentSpec:
         dqn(),
         heads={"q": Ensemble(k=1, init="torch")},
         explore=EpsilonGreedy(start=1.0, end=0.01, decay_steps=DECAY_STEPS),
-        learning=Learning(target_every_steps=120_000),  # 30,000 updates
+        learning=Learning(target_every_steps=30_000),  # 1.2e5 emulator frames in dqn_zoo
     )
 
 
@@ -41,7 +51,7 @@ def dueling() -> AgentSpec:
     return replace(
         ddqn(),
         heads={"q": Ensemble(k=1, init="torch", dueling=True, trunk_gradient=_HALF)},
-        optimiser=RmsProp(lr=6.25e-5, max_grad_norm=10.0),
+        optimiser=RmsProp(lr=_QUARTER_LR, max_grad_norm=10.0),
     )
 
 
@@ -67,10 +77,14 @@ def noisynet_dueling() -> AgentSpec:
 def prioritized() -> AgentSpec:
     """Double DQN that replays what surprised it (Schaul et al. 2016, proportional)."""
     learning = replace(ddqn().learning, priority=0.6, importance=0.4)
-    return replace(ddqn(), learning=learning, optimiser=RmsProp(lr=6.25e-5))  # a quarter of DQN's
+    return replace(ddqn(), learning=learning, optimiser=RmsProp(lr=_QUARTER_LR, eps=_QUARTER_EPS))
 
 
 @agent("prioritized-dueling")
 def prioritized_dueling() -> AgentSpec:
     """Dueling streams and prioritised replay (Wang et al. 2016)."""
-    return replace(dueling(), learning=prioritized().learning)
+    return replace(
+        dueling(),
+        learning=prioritized().learning,
+        optimiser=replace(dueling().optimiser, eps=_QUARTER_EPS),
+    )

@@ -52,13 +52,19 @@ class Adam(_Optimiser):
 
 @dataclass(frozen=True, kw_only=True)
 class RmsProp(_Optimiser):
-    """Centred RMSProp with momentum, as in Mnih et al. 2015 (their extended data table 1)."""
+    """RMSProp as Mnih et al. 2015 have it (their extended data table 1): g / √(E[g²] − E[g]² + ε).
+
+    `eps` is **inside** the root, and gradients are **averaged** over the batch. Mnih et al. have
+    0.01 inside it over gradients summed over their 32 transitions; averaged ones are 32 times
+    smaller, their squares 32² times.
+    """
 
     kind: Literal["rmsprop"] = "rmsprop"
     lr: float = 2.5e-4
     decay: float = 0.95
     momentum: float = 0.0  # the table's "gradient momentum" 0.95 is the decay of the mean gradient
-    eps: float = 0.01
+    eps: float = 0.01 / 32**2
+    centered: bool = True  # false: without E[g]², as TensorFlow's default
 
     def check(self, where: str) -> None:
         super().check(where)
@@ -66,21 +72,22 @@ class RmsProp(_Optimiser):
         _fraction(where, decay=self.decay, momentum=self.momentum)
 
     def make(self) -> optax.GradientTransformation:
-        momentum = self.momentum or None
         rmsprop = optax.rmsprop(
-            self.lr, decay=self.decay, eps=self.eps, centered=True, momentum=momentum
-        )
+            self.lr, decay=self.decay, eps=self.eps, eps_in_sqrt=True, centered=self.centered,
+            momentum=self.momentum or None,
+        )  # fmt: skip
         return self.clipped(rmsprop)
 
 
 @dataclass(frozen=True)
 class Learning:
-    """When and from how much an agent learns. One step is one action in one environment."""
+    """When and from how much an agent learns. One step is one action in one environment: on Atari
+    four of the emulator's frames, and a quarter of an update."""
 
     gamma: float = 0.99  # Table 2
     batch_size: int = 32  # Table 2
     update_every_steps: int = 4  # Table 2
-    target_every_steps: int = 40_000  # Table 2
+    target_every_steps: int = 40_000  # Table 2, for the IDS agents; each rival has its own
     target_share: float = 1.0  # of the way that the target goes to the weights then; 1: a copy
     learning_starts_steps: int = 50_000  # Table 2; random actions until then
     replay_capacity: int = 1_000_000  # Table 2, in steps

@@ -29,6 +29,7 @@ from idrl.training.spec import Cadence, Evaluation, Training, cadence
 from idrl.training.tape import Taped
 
 _DRAWN_BYTES = 2**28  # how much may be drawn ahead
+_FIT_PART = 2_048  # transitions of a regression that are looked at together
 EXAMPLE_STEPS = 64  # random steps whose observations measure the priors' spread
 
 # Where the seeds of a pytree are: first, behind the steps of a stretch, or nowhere.
@@ -145,10 +146,15 @@ class Learner(Taped):
             key = key_of(state, "refit", number)
             # Regression counts transitions, so it draws them all as likely.
             uniform = state._replace(replay=state.replay._replace(priorities=None))
-            batch = self._sample(uniform, key, written, self.agent.fit_batch)
+            size = min(_FIT_PART, self.agent.fit_batch)
+            batches = math.ceil(self.agent.fit_batch / size)
+
+            def draw(n):
+                return self._sample(uniform, jax.random.fold_in(key, n + 1), written, size)
+
             stored = jnp.minimum(written, self.replay_rows) * self.envs
-            scale = stored / self.agent.fit_batch
-            agent = self.agent.refit(agent, batch, scale, jax.random.fold_in(key, 0))
+            scale = jnp.minimum(1.0, stored / (batches * size))  # nothing counts twice
+            agent = self.agent.refit(agent, draw, batches, scale, jax.random.fold_in(key, 0))
         return state._replace(agent=refresh_target(agent, self.learning.target_share))
 
     def _fresh(self, key_data, agent_key, examples, task, worlds) -> TrainState:

@@ -13,6 +13,15 @@ from idrl import losses
 from idrl.networks.heads.base import QHeads, Transition, require
 from idrl.networks.layers import ParallelDense
 
+_FIRST_STD = 0.01  # of the mean weights until the first fit (the authors' notebook)
+
+
+class Evidence(NamedTuple):
+    """What transitions say of the last layer: Σ φφᵀ `[A, F, F]` and Σ yφ `[A, F]` per action."""
+
+    features: jax.Array
+    targets: jax.Array
+
 
 class Regressed(NamedTuple):
     mean: jax.Array  # [B, A] under the posterior's mean
@@ -36,7 +45,8 @@ class _Bayesian(nn.Module):
         for width in self.hidden:
             x = nn.relu(ParallelDense(1, width, self.scheme, self.noisy)(x)[:, 0])
         shape = (x.shape[-1], self.num_actions)
-        mean = self.param("mean", nn.initializers.zeros, shape)
+        # Not 0: through weights of 0 no gradient would reach the features before the first fit.
+        mean = self.param("mean", nn.initializers.normal(_FIRST_STD), shape)
         drawn = self.param("drawn", nn.initializers.normal(self.prior_std), (self.k, *shape))
         mean, drawn = jax.lax.stop_gradient((mean, drawn))
         return Regressed(x @ mean, jnp.einsum("bf,kfa->bka", x, drawn), x)
@@ -47,14 +57,15 @@ class Bayesian(QHeads):
     """Bayesian linear regression on the last hidden layer, per action (Azizzadenesheli et al.).
 
     Whenever the target network is renewed, the posterior over the last layer's weights is computed
-    anew from `fit_batch` transitions, counted as if they were all that the replay holds, and K
-    weights are drawn from it, which any rule may use like the heads of an ensemble.
+    anew from `fit_batch` transitions, or as many as the replay holds, each counted once, and K
+    weights are drawn from it, which any rule may use like the heads of an ensemble. Their mean is
+    the posterior's.
     """
 
     kind: Literal["bayesian"] = "bayesian"
     prior_std: float = 0.03  # of each weight, before data: a prior variance of 0.001
     noise_std: float = 1.0  # of the targets around their mean
-    fit_batch: int = 2_048
+    fit_batch: int = 100_000  # the authors' notebook
 
     def check(self, where: str) -> None:
         super().check(where)
@@ -93,26 +104,35 @@ class Bayesian(QHeads):
     def surprise(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
         return jnp.abs(self._errors(out_tm1, online_t, target_t, batch))
 
-    def refit(self, params: Any, out_tm1: Regressed, online_t, target_t, batch, scale, key) -> Any:
-        """`params` of the module with a new posterior; `scale` transitions count for each one."""
+    def evidence(self, out_tm1: Regressed, online_t, target_t, batch: Transition) -> Evidence:
+        """Of one batch; that of several is their sum."""
         y, x = self._targets(online_t, target_t, batch), out_tm1.features
-        actions = out_tm1.mean.shape[-1]
-        chosen = jax.nn.one_hot(batch.a_tm1, actions, dtype=x.dtype) * (scale / self.noise_std**2)
-        precision = jnp.einsum("ba,bf,bg->afg", chosen, x, x)
-        precision += jnp.eye(x.shape[-1]) / self.prior_std**2
-        root = jax.vmap(inverse_root)(precision)
-        weighted = jnp.einsum("ba,b,bf->af", chosen, y, x)
+        chosen = jax.nn.one_hot(batch.a_tm1, out_tm1.mean.shape[-1], dtype=x.dtype)
+        return Evidence(
+            jnp.einsum("ba,bf,bg->afg", chosen, x, x), jnp.einsum("ba,b,bf->af", chosen, y, x)
+        )
+
+    def refit(self, params: Any, evidence: Evidence, scale, key) -> Any:
+        """`params` of the module with a new posterior; each transition of the evidence counts as
+        `scale` of one."""
+        precision, weighted = (x * (scale / self.noise_std**2) for x in evidence)
+        actions, size = weighted.shape
+        prior = 1 / self.prior_std**2
+        root = jax.vmap(inverse_root, (0, None))(precision + prior * jnp.eye(size), prior)
         mean = jnp.einsum("ahf,ahg,ag->af", root, root, weighted)
-        normal = jax.random.normal(key, (actions, x.shape[-1], self.k))
+        normal = jax.random.normal(key, (actions, size, self.k))
+        if self.k > 1:
+            # Centred, and each still standard normal: the mean of the draws is the posterior's.
+            normal = (normal - normal.mean(-1, keepdims=True)) * (self.k / (self.k - 1)) ** 0.5
         # The covariance is RᵀR: a standard normal vector through Rᵀ has it.
         spread = jnp.einsum("ahf,ahk->afk", root, normal)
         drawn = jnp.transpose(mean[..., None] + spread, (2, 1, 0))
         return {"params": {**params["params"], "mean": mean.T, "drawn": drawn}}
 
 
-def inverse_root(precision: jax.Array) -> jax.Array:
+def inverse_root(precision: jax.Array, least: float = 0.0) -> jax.Array:
     """R with RᵀR = `precision`⁻¹ `[F, F]`: the inverse of its Cholesky factor, both found row by
-    row.
+    row. Where `precision` is `least`·I and something more, no pivot is below that but by rounding.
 
     Not by LAPACK: on CPUs jaxlib's batched calls wait inside XLA's pool of threads for helpers from
     the same pool, and where every device does so at once none is left and all wait for ever.
@@ -123,7 +143,7 @@ def inverse_root(precision: jax.Array) -> jax.Array:
     def row(j, found):
         lower, inverse = found
         column = precision[:, j] - lower @ lower[j]
-        pivot = jnp.sqrt(column[j])
+        pivot = jnp.sqrt(jnp.maximum(column[j], least))
         inverse = inverse.at[j].set((unit[j] - lower[j] @ inverse) / pivot)
         return lower.at[:, j].set(jnp.where(number >= j, column / pivot, 0)), inverse
 
