@@ -27,6 +27,8 @@ _LIKE = {
 
 # Each fraction costs a pass through the head; small tasks do with fewer than Atari's 64.
 FEW_FRACTIONS = {"samples": 16, "act_samples": 32, "embedding": 16}
+# Targets are renewed often here, and with them the regression; layers are an eighth of Atari's.
+SMALL_FIT = {"fit_batch": 2_048}
 
 
 def preset(
@@ -100,7 +102,7 @@ def deep_sea(env: str) -> Settings:
             "categorical": {**mlp, "v_min": 0.0, "v_max": 1.0},  # returns are in [-0.01, 1]
             "quantile": {**mlp, "quantiles": 51},  # as many numbers as C51 has atoms
             "implicit": {**mlp, **FEW_FRACTIONS},
-            "bayesian": mlp,
+            "bayesian": {**mlp, **SMALL_FIT},
             "ids": {"lam": 2.0},  # 0.1 → at most 1 of 8 seeds, 1 → 4, 2 → 8
             "epsilon_greedy": {"start": 0.1, "end": 0.1, "decay_steps": 0},  # bsuite's: 0.05–0.1
         },
@@ -163,7 +165,7 @@ def hetero() -> Settings:
             # 0.75 from two outcomes as 0.35.
             "quantile": {**mlp, "quantiles": 51, "kappa": 0.05},
             "implicit": {**mlp, **FEW_FRACTIONS, "kappa": 0.05},
-            "bayesian": mlp,
+            "bayesian": {**mlp, **SMALL_FIT},
             "epsilon_greedy": {"start": 1.0, "end": 0.1, "decay_steps": 5_000},
         },
         "optimiser": {"kind": "adam", "lr": 1e-3, "b2": 0.999, "eps": 1e-8},
@@ -196,7 +198,10 @@ def minatar(optimiser: str) -> Settings:
             "categorical": {**dense, "v_min": 0.0, "v_max": 25.0},
             "quantile": {**dense, "quantiles": 51},  # as many numbers as C51 has atoms
             "implicit": dense,
-            "bayesian": dense,
+            "bayesian": {
+                **dense,
+                "fit_batch": 20_000,
+            },  # a fifth of the replay, every 1,000 updates
             "epsilon_greedy": {"start": 1.0, "end": 0.1, "decay_steps": 100_000},
         },
         # PyTorch's ε is outside the root, where theirs is 0.01: inside it is about 0.01².
@@ -278,7 +283,7 @@ def small_control(family: str) -> Settings:
             "categorical": {**mlp, "v_min": low, "v_max": high},
             "quantile": {**mlp, "quantiles": 51},
             "implicit": {**mlp, **FEW_FRACTIONS},
-            "bayesian": {**mlp, "error": "squared"},
+            "bayesian": {**mlp, **SMALL_FIT, "error": "squared"},
             "epsilon_greedy": {"decay_steps": 10_000, "end": 0.05},
         },
         "optimiser": {"kind": "adam", "lr": 1e-3, "b2": 0.999, "eps": 1e-8},
