@@ -43,7 +43,10 @@ def families() -> dict[str, str]:
         "noisy_push/N": "a chain pushed along a hidden way, a gamble; continuous; ?noise=0.5",
         "noisy_chain/N": "N states, one reward at the end, a gamble on the way; ?noise=1.0",
         **{f"hetero/{name}": f"exact Var Z: {text}" for name, (_, text) in SOURCES.items()},
-        **{f"minatar/{name}": f"10×10 board (gymnax {GAMES[name]}); ?sticky=0" for name in GAMES},
+        **{
+            f"minatar/{name}": f"10×10 board (gymnax {GAMES[name]}); ?sticky=0, ?limit=1000"
+            for name in GAMES
+        },
         **{alias: f"{text} (gymnax {name})" for alias, (name, text) in ALIASES.items()},
         **{
             f"bsuite/{game}": f"{facts.line} (bsuite); ?noise=1.0"
@@ -163,7 +166,9 @@ def _by_name(name: str) -> Env | HostEnv:
         return push
     if family == "minatar" and argument:
         _only(name, options, MinAtar)
-        game = MinAtar(argument, sticky=option_of(name, "sticky", 0.1))
+        game = MinAtar(
+            argument, option_of(name, "sticky", 0.1), limit=option_of(name, "limit", 0, int)
+        )
         game.name = name
         return game
     if family == "atari" and argument:
