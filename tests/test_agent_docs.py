@@ -69,6 +69,14 @@ def test_pictures_are_of_the_declarations_as_they_are():
     assert {path.stem for path in IMAGES.glob("*.svg")} == set(AGENTS)
 
 
+def test_numbers_are_those_of_the_declarations_as_they_are():
+    numbers = load_script(ROOT / "docs" / "number_agents.py")
+    assert set(numbers.SOURCES) == {name for name in AGENTS if declared(name).actor is None}
+    for name in numbers.SOURCES:
+        text = (PAGES / f"{name}.md").read_text(encoding="utf-8")
+        assert text == numbers.page(name, text), "python docs/number_agents.py"
+
+
 def test_a_picture_shows_what_the_settings_change():
     drawing = load_script(ROOT / "docs" / "draw_agents.py")
     plain = drawing.draw("c51-ids", declared("c51-ids"))
