@@ -400,11 +400,16 @@ def test_a_masked_action_is_as_if_it_were_not_there(decide, policy):
         assert_condemned(d, 2, ids.decide(q[:, mask], rho2=rho2[mask], **options))
 
 
-def test_a_mask_does_not_change_the_noise():
-    # ρ² is normalised by all actions: the mask says what is allowed, not what is known.
-    q, variance = random_heads(8, 5, 4), np.array([0.5, 1.0, 2.0, 1.5])
-    masked = ids.decide(q, variance, mask=np.array([True, True, False, True]))
-    np.testing.assert_array_equal(masked.rho2, ids.decide(q, variance).rho2)
+@both
+@pytest.mark.parametrize("noise", ids.NOISES)
+def test_a_masked_action_has_no_part_in_the_noise_of_others(decide, noise):
+    # What is said of its variance was never learned, and would scale the noise of all.
+    q, variance = random_heads(8, 5, 4), np.array([0.5, 1.0, 1e6, 1.5])
+    mask = np.array([True, True, False, True])
+    d = decide(q, variance, mask=mask, noise=noise)
+    expected = ids.decide(q[:, mask], variance[mask], noise=noise)
+    assert_condemned(d, 2, expected)
+    np.testing.assert_allclose(np.asarray(d.rho2)[mask], expected.rho2, 1e-5)
 
 
 def test_a_masked_action_is_never_drawn():

@@ -60,6 +60,12 @@ def actions_of(env: Any) -> Actions:
     return int(env.num_actions) if box is None else box
 
 
+def some_allowed(allowed: Any) -> Any:
+    """`[..., A]`, but all where none is: no choice is made there (an episode is over), and whoever
+    is asked all the same may say anything."""
+    return allowed | ~allowed.any(-1, keepdims=True)
+
+
 def in_words(actions: Actions) -> str:
     """As a sentence would have it."""
     if isinstance(actions, Box):

@@ -10,7 +10,8 @@ import numpy as np
 from idrl import api
 from idrl.envs import make_env
 from idrl.errors import IdrlError
-from idrl.ids import Decided
+from idrl.ids import Decided, Decision
+from idrl.policy import without
 from idrl.training.seeding import seed_key
 from idrl.walking import walk
 
@@ -34,4 +35,7 @@ def moment(run_path: str | Path, *, seed: int | None = None, step: int = 0) -> M
         if seen.over:
             raise IdrlError(f"the episode ended after {t + 1} steps; --step must be below that.")
     title = f"{run.config.agent} on {run.config.env}, seed {policy.seed}, step {step}"
-    return Moment(np.asarray(seen.obs), policy.explain(seen.obs, seen.allowed), title)
+    decision = policy.explain(seen.obs, seen.allowed)
+    if isinstance(decision, Decision):
+        decision = without(decision, seen.allowed)
+    return Moment(np.asarray(seen.obs), decision, title)

@@ -93,7 +93,8 @@ def decide(
 
     Without `return_variance` the noise is the constant `rho2` (DQN-IDS); with it, `noise` says how
     it becomes ρ² (the default is the paper's: normalised over the actions, then floored).
-    `mask` `[..., A]` is true where an action is allowed. `key` is needed by `policy="randomized"`.
+    `mask` `[..., A]` is true where an action is allowed: what is said of the others has no part in
+    anything said of these. `key` is needed by `policy="randomized"`.
     """
     xp = _namespace(q_heads, return_variance, rho2, mask, lam, beta)
     q_heads = _floating(xp, q_heads)
@@ -102,7 +103,7 @@ def decide(
         noise = "constant"
     mu, sigma2 = moments(q_heads)
     rho2 = observation_noise(
-        mu, return_variance, noise=noise, rho2=rho2, rho2_floor=rho2_floor, eps1=eps1
+        mu, return_variance, noise=noise, rho2=rho2, rho2_floor=rho2_floor, eps1=eps1, mask=mask
     )
     return decide_moments(
         mu, sigma2, rho2, samples=q_heads, lam=lam, eps2=eps2, key=key,
@@ -205,25 +206,28 @@ def observation_noise(
     rho2: float | Array = 1.0,
     rho2_floor: float = 0.25,
     eps1: float = 1e-5,
+    mask: Array | None = None,
 ) -> Array:
     """ρ² `[..., A]`, in the shape and type of `like`, from the variance of the return.
 
     `constant` is `rho2`; `return` the variance itself; `normalized` (the paper) divides it by its
-    mean over the actions and floors it; `smoothed` adds 1e-4 above and below, with no floor;
-    `tempered` adds the normalised variance to `rho2`, so that an action without noise teaches no
-    more than it would under `constant`.
+    mean over the actions, those that `mask` allows, and floors it; `smoothed` adds 1e-4 above and
+    below, with no floor; `tempered` adds the normalised variance to `rho2`, so that an action
+    without noise teaches no more than it would under `constant`.
     """
     _known("noise", noise, NOISES)
-    xp = _namespace(like, return_variance, rho2)
+    xp = _namespace(like, return_variance, rho2, mask)
     if noise == "constant":
         return xp.broadcast_to(xp.asarray(rho2, dtype=like.dtype), like.shape)
     variance = xp.asarray(_need(return_variance, f"noise={noise!r}"), dtype=like.dtype)
     if noise == "return":
         return variance
     # A non-finite variance condemns its own action, not the others through their mean.
-    finite = xp.isfinite(variance)
-    total = xp.where(finite, variance, 0).sum(-1, keepdims=True)
-    mean = total / xp.maximum(finite.sum(-1, keepdims=True), 1).astype(like.dtype)
+    counted = xp.isfinite(variance)
+    if mask is not None:
+        counted = counted & xp.asarray(mask, dtype=bool)
+    total = xp.where(counted, variance, 0).sum(-1, keepdims=True)
+    mean = total / xp.maximum(counted.sum(-1, keepdims=True), 1).astype(like.dtype)
     # With ε₁ = 0 and no variance anywhere this is 0 and the floor, not 0/0.
     scale = xp.maximum(eps1 + mean, xp.asarray(np.finfo(like.dtype).tiny, dtype=like.dtype))
     if noise == "smoothed":

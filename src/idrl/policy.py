@@ -16,7 +16,7 @@ from idrl.actions import Box, to_table
 from idrl.agents import Agent, make_agent
 from idrl.config import RunConfig
 from idrl.errors import IdrlError
-from idrl.ids import Decided
+from idrl.ids import Decided, Decision
 from idrl.runs.arrays import read_arrays, read_metadata, sync, write_arrays
 from idrl.runs.files import shapes_of
 from idrl.schema import build, to_dict
@@ -87,13 +87,38 @@ class Policy:
             )
         single = obs.ndim == len(shape)
         if mask is not None and isinstance(self.agent.actions, Box):
-            raise IdrlError("continuous actions have no mask: leave it away.")
+            raise IdrlError("continuous actions have no mask: omit it.")
+        if mask is not None:
+            mask = self._checked(np.asarray(mask), () if single else obs.shape[:1])
         if single:
-            obs, mask = obs[None], None if mask is None else np.asarray(mask)[None]
+            obs, mask = obs[None], None if mask is None else mask[None]
         if obs.dtype == np.float64:
             obs = obs.astype(np.float32)
         decision = function(self.params, self.prior, obs, mask, jax.random.key(seed))
         return jax.tree.map(lambda x: np.asarray(x)[0] if single else np.asarray(x), decision)
+
+    def _checked(self, mask: np.ndarray, batch: tuple[int, ...]) -> np.ndarray:
+        """One for each observation; the one that is given may stand for all."""
+        actions = (self.agent.num_actions,)
+        if mask.shape not in (actions, batch + actions):
+            raise IdrlError(
+                f"the mask has shape {mask.shape}; for observations of shape "
+                f"{batch + self.agent.obs_shape} it is {batch + actions}."
+            )
+        mask = np.broadcast_to(mask.astype(bool), batch + actions)
+        if not mask.any(-1).all():
+            raise IdrlError("the mask allows no action; it is true for at least one.")
+        return mask
+
+
+def without(decision: Decision, allowed: np.ndarray | None) -> Decision:
+    """As it is shown: NaN for what is said of actions that are not `allowed` `[..., A]`, since
+    nothing is learned about them."""
+    if allowed is None:
+        return decision
+    names = ("mu", "sigma", "regret", "rho2", "info_gain", "ratio")
+    said = {name: np.where(allowed, getattr(decision, name), np.nan) for name in names}
+    return decision._replace(**said)
 
 
 def load_policy(path: Path) -> Policy:

@@ -53,6 +53,8 @@ def preset(
         return _by_kind(agent, **deep_sea(env))
     if family == "noisy_chain":
         return _by_kind(agent, **noisy_chain(env))
+    if family == "maze":
+        return _by_kind(agent, **maze(env))
     if family == "hetero":
         return _by_kind(agent, **hetero())
     if family == "minatar":
@@ -148,6 +150,36 @@ def noisy_chain(env: str) -> Settings:
     # 1000 episodes even for a seed that never gets there; one that does plays some three times more
     settings["training"] |= {"steps": 1000 * longest, "log_every_steps": 50 * longest}
     settings["evaluation"] |= {"every_steps": 50 * longest, "steps": 4 * longest}
+    return settings
+
+
+def maze(env: str) -> Settings:
+    """A short way to one reward, with costs on the way and actions that are not always allowed.
+
+    Networks and priors are `deep_sea`'s. Its quick targets and steps are not: here one can walk in
+    circles, and with them c51-ids lost the way again on 4 of 4 seeds, masks shown or hidden (seeds
+    0 to 3 of N = 5, 7,500 steps).
+    """
+    size = size_of(env, 4)
+    limit = 10 * size**2  # steps of an episode
+    gamma = 1 - 1 / (2 * size)  # looks as far ahead as the way is long
+    settings = deep_sea(env)
+    # Opening pays 1; never to find the door costs 0.05 a step.
+    kinds = settings["kinds"]
+    kinds["categorical"] |= {"v_min": -0.05 / (1 - gamma), "v_max": 1.0}
+    # Nothing here is noisy, and values are small: noise of 1 drowns them (bdqn, masks hidden, seeds
+    # 0 to 7: 6 evaluations each, of which 30 of 48 found the best way, with 0.1 all).
+    kinds["bayesian"] = kinds["bayesian"] | {"noise_std": 0.1}
+    settings["optimiser"] |= {"lr": 1e-3}
+    settings["learning"] |= {
+        "gamma": gamma,
+        "target_every_steps": 50,
+        # Who explores is not the question here, so random play finds the door: by then on 99 of
+        # 100 seeds of N = 4 with masks hidden (in a third of the time with masks shown).
+        "learning_starts_steps": 8 * limit,
+    }
+    settings["training"] |= {"steps": 32 * limit, "log_every_steps": 4 * limit}
+    settings["evaluation"] |= {"every_steps": 4 * limit, "steps": 2 * limit}
     return settings
 
 

@@ -120,9 +120,12 @@ class Recorder:
         self.tables["evaluations"].append(rows)
 
     def _distributions(self, progress: Progress) -> None:
-        seen, rows = progress.distributions or {}, []
+        seen, rows = dict(progress.distributions or {}), []
+        allowed = seen.pop("allowed", None)
         for index in np.flatnonzero(self.alive).tolist():
-            seed, mine = self.config.seed + index, {name: x[index] for name, x in seen.items()}
+            counted = ... if allowed is None else allowed[index]
+            seed = self.config.seed + index
+            mine = {name: x[index][counted] for name, x in seen.items()}
             for name, values in mine.items():
                 told = {"seed": seed, "steps": progress.steps, "quantity": name}
                 rows.append(told | spread(values))

@@ -4,7 +4,8 @@ are stacks of frames, every frame.
 A transition is row t together with the observation of row t+1, or with n-step returns rows t to
 t+n-1 with that of row t+n; all are as likely, or as likely as their priorities say. Rows that are
 no transition exist (after a time limit, the row that holds the last observation): they are marked
-and never drawn.
+and never drawn. Which actions an observation allows is stored in its own row, like the observation,
+and read from the row that a return bootstraps from.
 How many rows were written is the caller's vector-step counter, so nothing is counted twice.
 """
 
@@ -23,6 +24,8 @@ from idrl.priorities import Priorities
 _REDRAWS = 4
 
 _ACTION, _REWARD, _TERMINATED, _VALID, _MASK = range(5)
+
+_BITS = 24  # allowed actions in one column: whole numbers up to 2²⁴ are exact in float32
 
 
 class Stack(NamedTuple):
@@ -59,6 +62,7 @@ class Row(NamedTuple):
     terminated: jax.Array  # [E]
     valid: jax.Array  # [E] false where this row is no transition
     mask: jax.Array | None = None  # [E, K] which heads may learn from it
+    allowed: jax.Array | None = None  # [E, A] actions that obs allows; None: always all
 
 
 class Replay(NamedTuple):
@@ -67,8 +71,8 @@ class Replay(NamedTuple):
     that is read once into the read, which then needs the array from before as well."""
 
     obs: jax.Array  # [T, E, ...], the newest frame where observations are stacks
-    # [T, E, 4 + K] float32: action, reward, terminated, valid, mask; of an action of several
-    # numbers all but the first are behind these
+    # [T, E, 4 + K] float32: action, reward, terminated, valid, mask; behind these all but the first
+    # of an action's several numbers, or ⌈A/24⌉ that say which actions are allowed
     facts: jax.Array
     priorities: Priorities | None = None  # T·E leaves; 0 for what is no transition (yet)
 
@@ -79,9 +83,24 @@ def _pack(row: Row) -> Replay:
     parts = [jnp.stack([column.astype(jnp.float32) for column in columns], -1)]
     if row.mask is not None:
         parts.append(row.mask.astype(jnp.float32))
+    if row.allowed is not None:
+        parts.append(_to_numbers(row.allowed))
     if action.shape[1] > 1:
         parts.append(action[:, 1:])
     return Replay(row.obs, jnp.concatenate(parts, -1))
+
+
+def columns(actions: int) -> int:
+    """How many numbers of a row say which of so many actions are allowed."""
+    return -(-actions // _BITS)
+
+
+def _to_numbers(allowed: jax.Array) -> jax.Array:
+    """`[E, A]` booleans as the bits of `[E, columns(A)]` whole numbers."""
+    envs, actions = allowed.shape
+    bits = jnp.pad(allowed, ((0, 0), (0, columns(actions) * _BITS - actions)))
+    powers = 2 ** jnp.arange(_BITS)
+    return (bits.reshape(envs, -1, _BITS) * powers).sum(-1).astype(jnp.float32)
 
 
 def empty(row: Row, rows: int, prioritised: bool = False) -> Replay:
@@ -122,20 +141,21 @@ def add(
 
 def sample(
     replay: Replay, key: jax.Array, written: jax.Array, batch: int, gamma: float, n_step: int = 1,
-    importance: float | jax.Array = 1.0, stack: Stack = WHOLE, dims: int = 0,
+    importance: float | jax.Array = 1.0, stack: Stack = WHOLE, dims: int = 0, actions: int = 0,
 ) -> Transition:  # fmt: skip
-    """`batch` transitions out of a replay that `written` rows went into; `dims`: see `gather`.
+    """`batch` transitions out of a replay that `written` rows went into; `dims` and `actions`: see
+    `gather`.
 
     With priorities each comes with its importance weight: 1 over its probability to the power
     `importance` (β), as a share of the batch's largest.
     """
     if replay.priorities is None:
         time, env = sample_indices(replay, key, written, batch, n_step, stack)
-        return gather(replay, time, env, gamma, n_step, stack, dims)
+        return gather(replay, time, env, gamma, n_step, stack, dims, actions)
     where, prob = trees.draw(replay.priorities, key, batch)
     envs = replay.facts.shape[1]
     weight = (prob.min() / prob) ** importance
-    drawn = gather(replay, where // envs, where % envs, gamma, n_step, stack, dims)
+    drawn = gather(replay, where // envs, where % envs, gamma, n_step, stack, dims, actions)
     return drawn._replace(weight=weight, where=where)
 
 
@@ -178,13 +198,15 @@ def sample_indices(
 
 def gather(
     replay: Replay, time: jax.Array, env: jax.Array, gamma: float, n_step: int = 1,
-    stack: Stack = WHOLE, dims: int = 0,
+    stack: Stack = WHOLE, dims: int = 0, actions: int = 0,
 ) -> Transition:  # fmt: skip
     """The transitions that start at `time` and `env` `[B]`. Of continuous actions `dims` is how
-    many numbers they have; 0 is for whole numbers.
+    many numbers they have; 0 is for whole numbers. `actions` is how many the rows say are allowed
+    or not; 0: they say nothing.
 
     An n-step return ends early where its episode does: with nothing behind a termination, with the
-    last observation's value behind a time limit.
+    last observation's value behind a time limit. An observation that allows no action has no value:
+    nothing can follow it.
     """
     rows = replay.facts.shape[0]
     first = facts = replay.facts[time, env]
@@ -198,7 +220,11 @@ def gather(
         reward += jnp.where(goes_on, discount * facts[:, _REWARD], 0.0)
         discount = jnp.where(goes_on, discount * gamma * (1.0 - facts[:, _TERMINATED]), discount)
         end = jnp.where(goes_on, end + 1, end)
-    end_mask = first.shape[1] - max(dims - 1, 0)
+    end_mask = first.shape[1] - columns(actions) - max(dims - 1, 0)
+    allowed_t = None
+    if actions:
+        allowed_t = allowed(replay, end % rows, env, actions)
+        discount = jnp.where(allowed_t.any(-1), discount, 0.0)
     action = first[:, _ACTION].astype(jnp.int32)
     if dims:
         action = jnp.concatenate([first[:, _ACTION : _ACTION + 1], first[:, end_mask:]], 1)
@@ -209,7 +235,16 @@ def gather(
         discount_t=discount,
         s_t=observations(replay, end % rows, env, stack),
         mask=first[:, _MASK:end_mask] if end_mask > _MASK else None,
+        allowed_t=allowed_t,
     )
+
+
+def allowed(replay: Replay, time: jax.Array, env: jax.Array, actions: int) -> jax.Array:
+    """`[B, A]`: which of so many actions the observations at rows `time` allow. Only where rows
+    say so; then actions are whole numbers, and these columns the last."""
+    numbers = replay.facts[time, env, -columns(actions) :].astype(jnp.int32)
+    bits = numbers[..., None] >> jnp.arange(_BITS) & 1
+    return bits.reshape(len(numbers), -1)[:, :actions] > 0
 
 
 def observations(replay: Replay, time: jax.Array, env: jax.Array, stack: Stack) -> jax.Array:

@@ -12,7 +12,7 @@ from idrl.runs import checkpoint, segments
 from idrl.runs.folder import RunFolder
 from idrl.schema import build, flat, merge, to_dict
 from idrl.training.health import FINE
-from idrl.training.program import Program
+from idrl.training.program import Program, player
 
 # What a run may be resumed with in another way: none of it changes what a step computes.
 MAY_CHANGE = ("training.steps", "training.log_every_steps", "training.env_timeout_s")
@@ -65,16 +65,26 @@ def find(folder: RunFolder, config: RunConfig) -> tuple[Any, dict[str, Any], dic
 
 
 def restore_state(program: Program, folder: RunFolder) -> tuple[Any, dict, dict[str, str]]:
-    """The newest intact checkpoint's state and meta, or None, and what was passed over."""
+    """The newest intact checkpoint's state, as far as playing needs it, and meta, or None, and what
+    was passed over."""
     place, damaged = checkpoint.newest(folder.checkpoints)
     if place is None:
         return None, {}, damaged
-    return load_state(program, place), checkpoint.read_meta(place), damaged
+    state = program.place(checkpoint.restore(place, player(program.like())))
+    return state, checkpoint.read_meta(place), damaged
 
 
 def load_state(program: Program, place: Any) -> Any:
-    """Without what the program's tape keeps: who only looks at weights needs none of it."""
+    """To go on from; without what the program's tape keeps."""
     like = program.shed(program.like())
+    stored = checkpoint.shape(place, "replay/facts")
+    if program.masked and stored is not None and stored[-1] < like.replay.facts.shape[-1]:
+        raise IdrlError(
+            f"{place.name} is of a run whose replay does not say which actions were allowed, as "
+            "runs on tasks with action masks have since they learn by them; it can be played and "
+            f"evaluated, but not resumed. idrl train --config {place.parent.parent}/config.toml "
+            "begins it again."
+        )
     # Checkpoints from before seeds could be frozen.
     absent = {"failed": np.full(like.failed.shape, FINE, np.int32)}
     return program.place(checkpoint.restore(place, like, absent=absent))

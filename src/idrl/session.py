@@ -84,9 +84,12 @@ def run_session(
             told = sinks()
         with signals() as stop:
             with disk(folder):
-                place, meta = _resume_from(folder, config, keep)
+                place, meta, damaged = _resume_from(folder, config, keep)
             program = make_program(config, env, debug=debug_nans, block=meta.get("block"))
             state = None if place is None else load_state(program, place)
+            # Not before: by now it is known that the run can go on.
+            with disk(folder):
+                _cut_back(folder, config, keep, place, meta, damaged)
             saver = Saver(folder, program, meta)
             if place is not None:
                 state = saver.refill(state, meta["iteration"])
@@ -102,29 +105,32 @@ def run_session(
 
 
 def _resume_from(folder: RunFolder, config: RunConfig, keep: bool):
-    """The checkpoint to go on from, with the records cut back to it. Nothing is deleted before it
-    is known that the run can go on."""
+    """The checkpoint to go on from, its meta, and what is passed over."""
     place, meta, damaged = find(folder, config)
     made = 0 if place is None else int(place.name.removeprefix("step-"))
     if keep and made > config.training.steps:
         raise IdrlError(
             f"the run has made {made:,} steps already, more than {config.training.steps:,}."
         )
+    if damaged and place is None:
+        raise IdrlError(
+            f"{damage(folder, damaged)}; no checkpoint is intact. A new run with --config "
+            f"{folder.config} repeats this one."
+        )
+    return place, meta, damaged
+
+
+def _cut_back(folder: RunFolder, config: RunConfig, keep: bool, place, meta, damaged) -> None:
+    """The records as they were at the checkpoint."""
     if damaged:
-        told = damage(folder, damaged)
-        if place is None:
-            raise IdrlError(
-                f"{told}; no checkpoint is intact. A new run with --config {folder.config} "
-                "repeats this one."
-            )
         checkpoint.set_aside(folder.checkpoints, list(damaged))
+        told = damage(folder, damaged)
         warnings.warn(f"{told}; going on from {place.name}.", stacklevel=2)
     sizes = meta.get("sizes", {})
     for name, table in folder.tables.items():
         table.cut(sizes.get(name, 0))
     if keep:
         folder.write_config(to_dict(config))
-    return place, meta
 
 
 def _train(

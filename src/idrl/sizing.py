@@ -15,9 +15,11 @@ from idrl.atari import FRAMES_PER_STEP, is_atari
 from idrl.config import RunConfig
 from idrl.devices import cores
 from idrl.envs import Env, HostEnv
+from idrl.envs.base import mask_of
 from idrl.errors import IdrlError
 from idrl.networks.heads import Implicit
 from idrl.networks.trunks import MinAtarCnn, NatureCnn
+from idrl.replay import columns
 
 
 def check_memory(
@@ -56,9 +58,11 @@ def needs(
     if isinstance(env, HostEnv):
         seen, stack = seen * np.dtype(env.obs_dtype).itemsize, env.stack
     stored = 0 if playing and stack > 1 else seen // stack  # of a stack the newest frame alone
+    masked = env.masked if isinstance(env, HostEnv) else mask_of(env) is not None
+    facts = 4 + (columns(env.num_actions) if masked else 0)  # numbers of a row, beside what is seen
     learning, evaluation = config.learning, config.evaluation
     return {
-        _REPLAY: learning.replay_capacity * (stored + 16),
+        _REPLAY: learning.replay_capacity * (stored + 4 * facts),
         "learning.batch_size": learning.batch_size * 2 * seen,
         "training.envs": config.training.envs * seen,
         "evaluation.envs": evaluation.envs * seen,

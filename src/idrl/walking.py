@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from idrl.envs import Env, HostEnv
+from idrl.envs.base import mask_of
 from idrl.envs.host import Seen
 from idrl.training.seeding import env_seeds, stream, task_of
 
@@ -34,13 +35,17 @@ def walk(env: Env | HostEnv, key: jax.Array) -> Generator[Sight, Any, None]:
 def _on_device(env: Env, key: jax.Array) -> Generator[Sight, Any, None]:
     task = task_of(env, key)
     state, obs = env.reset(task, stream(key, "score"))
-    advance = jax.jit(env.step)
-    sight = Sight(obs)
+    advance, mask = jax.jit(env.step), mask_of(env)
+
+    def allowed() -> np.ndarray | None:
+        return None if mask is None else np.asarray(mask(task, state))
+
+    sight = Sight(obs, allowed())
     for t in itertools.count(1):
         action = yield sight
         state, step = advance(task, state, action, stream(key, "score", t))
         over = bool(step.terminated) or bool(step.truncated)
-        sight = Sight(step.obs, reward=float(step.reward), over=over)
+        sight = Sight(step.obs, allowed(), float(step.reward), over)
         if over:
             yield sight
             return

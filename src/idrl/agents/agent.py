@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from idrl.actions import Actions
+from idrl.actions import Actions, some_allowed
 from idrl.agents.choosing import Beliefs, Moment
 from idrl.agents.noise import Undirected
 from idrl.agents.rule import Rule
@@ -69,7 +69,8 @@ class Agent:
     def random_actions(self, key: jax.Array, envs: int, allowed=None) -> jax.Array:
         if allowed is None:
             return jax.random.randint(key, (envs,), 0, self.num_actions)
-        return jax.random.categorical(key, jnp.where(allowed, 0.0, -jnp.inf)).astype(jnp.int32)
+        logits = jnp.where(some_allowed(allowed), 0.0, -jnp.inf)
+        return jax.random.categorical(key, logits).astype(jnp.int32)
 
     def init(self, key: jax.Array, example_obs: jax.Array) -> AgentState:
         """`example_obs` `[B, ...]`: typical observations, to measure the priors' spread on."""
@@ -154,6 +155,7 @@ class Agent:
         noisy: bool = False,
     ) -> tuple[Decided, jax.Array]:  # fmt: skip
         """A `Decision` for `obs` `[E, ...]`, and the memory; `first` `[E]` marks new episodes.
+        `mask` `[E, A]` is true where an action is allowed; a state in which none is has all.
 
         `noisy` moves noisy weights: for exploring, not for evaluating."""
         decision, memory, _ = self.consider(
@@ -170,6 +172,7 @@ class Agent:
         memory_key, rule_key = jax.random.split(key)
         memory = rule.remember(memory, first, memory_key, self.k)
         beliefs = self.beliefs(params, prior, obs, jax.random.fold_in(key, 2), noisy)
+        mask = None if mask is None else some_allowed(mask)
         return rule(beliefs, Moment(step, memory, rule_key, mask)), memory, beliefs
 
     def _seen(self, params, state: AgentState, batch: Transition, key) -> tuple[dict, dict, dict]:

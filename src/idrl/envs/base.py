@@ -6,6 +6,7 @@ observation of an episode is still needed for.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -29,6 +30,10 @@ class Env(Protocol):
     `task(key)` draws what differs between seeds and stays the same within one (an action mapping,
     physical constants): training and evaluation of a seed share it.
 
+    With a method `allowed(task, state)`, booleans `[num_actions]`, it says which actions may be
+    taken in a state. Others are never taken, and the maximum of a target is over these alone. Where
+    none is allowed nothing can follow: the state is worth 0.
+
     Two things it may know besides, for the sake of regret. `optimal_return(task)` is the largest
     expected undiscounted return of an episode (None: not known). Where rewards are noisy,
     `info["raw_return"]` is the episode's return so far without that noise.
@@ -45,3 +50,9 @@ class Env(Protocol):
     def step(
         self, task: Any, state: Any, action: jax.Array, key: jax.Array
     ) -> tuple[Any, Step]: ...
+
+
+def mask_of(env: Env) -> Callable[[Any, Any], jax.Array] | None:
+    """Its `allowed`, where it has discrete actions and says so."""
+    discrete = getattr(env, "action_box", None) is None
+    return getattr(env, "allowed", None) if discrete else None

@@ -120,11 +120,10 @@ class GymnasiumVector(Vector):
         self.obs[i] = obs
         if self.allowed is None:
             return
-        if self.over[i] or MASK not in info:
-            self.allowed[i] = True  # nothing is chosen here, or the environment says nothing
-            return
-        self.allowed[i] = np.asarray(info[MASK], bool)
-        if not self.allowed[i].any():
+        # Who says nothing allows everything. After the last step nothing is chosen, but a time
+        # limit bootstraps from what could have been: from nothing, where nothing is allowed.
+        self.allowed[i] = np.asarray(info[MASK], bool) if MASK in info else True
+        if not self.over[i] and not self.allowed[i].any():
             step = int(self.length[i])
             raise RuntimeError(f"no action is allowed after {step} steps")
 

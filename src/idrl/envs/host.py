@@ -24,7 +24,9 @@ class Seen(NamedTuple):
     # [N] this step was no action: obs is the first of an episode. After a lost life it is that only
     # for who learns; the game goes on, and the reward on the way belongs to its score.
     reset: np.ndarray
-    allowed: np.ndarray | None = None  # [N, A] actions that may follow; None: always all
+    # [N, A] actions that may follow; None: always all. At the end of an episode it is still that of
+    # the last observation, whose value a time limit bootstraps from.
+    allowed: np.ndarray | None = None
     life_lost: np.ndarray | None = None  # [N] an end for who learns, while the episode goes on
 
 

@@ -7,9 +7,12 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import jax
+import numpy as np
+
 from idrl.envs.atari import GAMES as ATARI_GAMES
 from idrl.envs.atari import AtariEnv
-from idrl.envs.base import Env
+from idrl.envs.base import Env, mask_of
 from idrl.envs.brax_env import EPISODE, BraxEnv
 from idrl.envs.bsuite import GAMES as BSUITE_GAMES
 from idrl.envs.bsuite import make_bsuite
@@ -17,6 +20,7 @@ from idrl.envs.deep_sea import DeepSea
 from idrl.envs.gymnax_env import ALIASES, GymnaxEnv, make_gymnax
 from idrl.envs.heteroscedastic import SOURCES, heteroscedastic
 from idrl.envs.host import HostEnv
+from idrl.envs.maze import Maze
 from idrl.envs.minatar import GAMES, MinAtar
 from idrl.envs.noisy_chain import NoisyChain
 from idrl.envs.noisy_push import NoisyPush
@@ -40,6 +44,7 @@ def families() -> dict[str, str]:
     """Name patterns with a line on each."""
     known = {
         "deep_sea/N": "N×N grid, one reward after N right moves; ?slip=0.05, ?stochastic=1",
+        "maze/N": "N×N cells, a door at the end, action masks; ?mask=0 hides them",
         "noisy_push/N": "a chain pushed along a hidden way, a gamble; continuous; ?noise=0.5",
         "noisy_chain/N": "N states, one reward at the end, a gamble on the way; ?noise=1.0",
         **{f"hetero/{name}": f"exact Var Z: {text}" for name, (_, text) in SOURCES.items()},
@@ -127,7 +132,26 @@ def make_env(env: Any) -> Env | HostEnv:
         )
     if not hasattr(env, "name"):
         env.name = type(env).__name__
+    _check_mask(env)
     return env
+
+
+def _check_mask(env: Env) -> None:
+    mask = mask_of(env)
+    if mask is None:
+        return
+
+    def first(key):
+        task = env.task(key)
+        return mask(task, env.reset(task, key)[0])
+
+    found = jax.eval_shape(first, jax.random.key(0))
+    shape, dtype = getattr(found, "shape", None), getattr(found, "dtype", None)
+    if shape != (env.num_actions,) or dtype != np.bool_:
+        raise IdrlError(
+            f"{env.name}.allowed(task, state) returns shape {shape} of {dtype}; it is a boolean "
+            f"for each of the {env.num_actions} actions."
+        )
 
 
 def _is_gymnasium(env: Any) -> bool:
@@ -159,6 +183,11 @@ def _by_name(name: str) -> Env | HostEnv:
         chain = NoisyChain(size_of(name), noise=option_of(name, "noise", 1.0))
         chain.name = name
         return chain
+    if family == "maze":
+        _only(name, options, Maze)
+        maze = Maze(size_of(name, 4), mask=_switch(name, options, "mask", "1"))
+        maze.name = name
+        return maze
     if family == "noisy_push":
         _only(name, options, NoisyPush)
         push = NoisyPush(size_of(name), noise=option_of(name, "noise", 0.5))

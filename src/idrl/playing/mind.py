@@ -13,7 +13,7 @@ from idrl.agents.control import ControlAgent
 from idrl.agents.noise import Undirected
 from idrl.ids import Comparison, Decided
 from idrl.playing.candidates import arranged
-from idrl.policy import Policy
+from idrl.policy import Policy, without
 from idrl.training.seeding import seed_key, stream
 
 
@@ -24,8 +24,8 @@ class Thought(NamedTuple):
     done: Any  # the same as the environment is told it
     decision: Decided  # of the rule it explores with
     greedy: int  # the action of the largest mean; the actor's, where there is one
-    # Values and weights `[A, N]`, if learned; of an agent with an actor, of the action taken and of
-    # the actor's.
+    # Values and weights `[A, N]`, if learned (weights of 0 where an action is not allowed); of an
+    # agent with an actor, of the action taken and of the actor's.
     returns: tuple[np.ndarray, np.ndarray] | None
 
 
@@ -93,4 +93,7 @@ class Mind:
         if isinstance(decision, Comparison):
             decision, action, actor = arranged(decision, done)
             return Thought(action, done, decision, actor, returns)
-        return Thought(int(done), int(done), decision, int(np.asarray(greedy)[0]), returns)
+        if returns is not None and allowed is not None:
+            returns = returns[0], np.where(allowed[:, None], returns[1], 0)
+        decision, greedy = without(decision, allowed), int(np.asarray(greedy)[0])
+        return Thought(int(done), int(done), decision, greedy, returns)

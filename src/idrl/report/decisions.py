@@ -17,14 +17,19 @@ _CHOSEN, _OTHER = "#D55E00", "#0072B2"
 
 
 def decision_rows(decision: Decided) -> list[list[str]]:
-    """One row per action; the chosen one is marked. Of candidates, those of the smallest ratio,
-    smallest first, with the chosen one and the actor's own, which is the first of them."""
+    """One row per action; the chosen one is marked, what is NaN (of actions that are not allowed)
+    is a dash. Of candidates, those of the smallest ratio, smallest first, with the chosen one and
+    the actor's own, which is the first of them."""
     rows = []
     for action in _shown(decision):
         mark = "→" if action == int(decision.action) else ""
-        cells = [f"{getattr(decision, name)[action]:.4g}" for name in COLUMNS]
+        cells = [_cell(getattr(decision, name)[action]) for name in COLUMNS]
         rows.append([mark, _name(decision, action), *cells])
     return rows
+
+
+def _cell(value: float) -> str:
+    return "–" if np.isnan(value) else f"{value:.4g}"
 
 
 def _shown(decision: Decided) -> list[int]:

@@ -63,6 +63,15 @@ def read_arrays(
     return jax.tree.unflatten(jax.tree.structure(like), leaves)
 
 
+def array_shape(path: Path, name: str) -> tuple[int, ...] | None:
+    """None where the file has no array of that name."""
+    try:
+        with safe_open(path, framework="numpy") as saved:
+            return tuple(saved.get_slice(name).get_shape()) if name in saved.keys() else None  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise IdrlError(f"{path.name} cannot be read: {error}.") from None
+
+
 def read_metadata(path: Path) -> dict[str, str]:
     try:
         with safe_open(path, framework="numpy") as saved:

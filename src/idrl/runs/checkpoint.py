@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from idrl.errors import IdrlError
-from idrl.runs.arrays import read_arrays, sync, write_arrays
+from idrl.runs.arrays import array_shape, read_arrays, sync, write_arrays
 
 ARRAYS, MANIFEST = "state.safetensors", "manifest.json"
 _LARGEST_MANIFEST = 16 * 2**20  # bytes; ours are a few thousand
@@ -124,6 +124,11 @@ def restore(
 ) -> Any:
     """The saved pytree; see `arrays.read_arrays`."""
     return read_arrays(place / ARRAYS, like, prefix, absent)
+
+
+def shape(place: Path, name: str) -> tuple[int, ...] | None:
+    """Of one array in it, or None where there is no such array."""
+    return array_shape(place / ARRAYS, name)
 
 
 def _checksum(manifest: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 
 from idrl import replay as ring
 from idrl.agents import Agent
-from idrl.envs.base import Env
+from idrl.envs.base import Env, mask_of
 from idrl.training.evaluation import Score, fresh, play, play_episodes, score_of
 from idrl.training.health import hold
 from idrl.training.learner import (
@@ -32,7 +32,7 @@ from idrl.training.learner import (
 )
 from idrl.training.locating import first_bad_operation
 from idrl.training.program import Between, Episodes, TrainState, nothing
-from idrl.training.rollout import Worlds, advance, begin
+from idrl.training.rollout import Worlds, advance, allowed, begin
 from idrl.training.seeding import stream, task_of
 from idrl.training.spec import Evaluation, Stretches, Training, due
 
@@ -44,7 +44,8 @@ class Compiled(Learner):
         self, agent: Agent, env: Env, training: Training, evaluation: Evaluation, seeds: int,
         **how: Any,
     ):  # fmt: skip
-        super().__init__(agent, training, evaluation, seeds, **how)
+        masked = mask_of(env) is not None
+        super().__init__(agent, training, evaluation, seeds, masked=masked, **how)
         self.env = env
         self.warmup = Stretches(self.cadence.warmup_vector_steps, self.largest)
         window = math.ceil(evaluation.steps / evaluation.envs)
@@ -78,13 +79,14 @@ class Compiled(Learner):
     def _act(self, rule, state: TrainState, t, step) -> tuple[TrainState, Any]:
         """Vector step `t` by `rule` (or at random), written to the replay."""
         worlds = state.worlds
-        choice = self._choose(rule, state, worlds.obs, worlds.first, worlds.memory, t, step)
+        mask = allowed(self.env, state.task, worlds)
+        choice = self._choose(rule, state, worlds.obs, worlds.first, worlds.memory, t, step, mask)
         after, happened = advance(
             self.env, state.task, worlds, choice.action, choice.memory, choice.env_key
         )
         row = ring.Row(
             worlds.obs, choice.action, happened.reward, happened.terminated, ~worlds.dead,
-            choice.heads,
+            choice.heads, mask,
         )  # fmt: skip
         episodes = Episodes(
             happened.ended, happened.episode_return, happened.episode_length, happened.info
@@ -106,7 +108,7 @@ class Compiled(Learner):
 
         def one(worlds, t):
             act_key, env_key = jax.random.split(jax.random.fold_in(key, t))
-            action = self.agent.random_actions(act_key, 1)
+            action = self.agent.random_actions(act_key, 1, allowed(self.env, task, worlds))
             after, _ = advance(self.env, task, worlds, action, worlds.memory, env_key)
             return after, worlds.obs[0]
 

@@ -6,7 +6,7 @@ training state: whatever changes in these numbers is then the agent, not where i
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,22 +17,38 @@ from idrl.agents import Agent
 STATES = 64  # the paper's figures have 32; with two actions that leaves 3 values above 95%
 
 
-def blank(obs: jax.Array) -> jax.Array:
-    """Room for the states of one seed, whose E environments show `obs` `[E, ...]`."""
-    return jnp.zeros((STATES, *obs.shape[1:]), obs.dtype)
+class Masked(NamedTuple):
+    """States of an environment that says which actions are allowed. Others are observations alone,
+    as they were before there were masks: so their checkpoints still fit."""
+
+    obs: jax.Array  # [64, ...]
+    allowed: jax.Array  # [64, A]
 
 
-def draw(replay: ring.Replay, key: jax.Array, written: int, stack: ring.Stack) -> jax.Array:
+def blank(obs: jax.Array, actions: int = 0) -> jax.Array | Masked:
+    """Room for the states of one seed, whose E environments show `obs` `[E, ...]` and say which of
+    so many `actions` are allowed, if any."""
+    states = jnp.zeros((STATES, *obs.shape[1:]), obs.dtype)
+    return Masked(states, jnp.zeros((STATES, actions), bool)) if actions else states
+
+
+def draw(
+    replay: ring.Replay, key: jax.Array, written: int, stack: ring.Stack, actions: int = 0
+) -> jax.Array | Masked:
     """`[64, ...]` observations in which an action followed, of the `written` rows in `replay`."""
     time, env = ring.sample_indices(replay, key, jnp.int32(written), STATES, 1, stack)
-    return ring.observations(replay, time, env, stack)
+    obs = ring.observations(replay, time, env, stack)
+    return Masked(obs, ring.allowed(replay, time, env, actions)) if actions else obs
 
 
 def describe(agent: Agent, params, prior, states, key, step) -> dict[str, Any]:
-    """By the exploration rule, `[64, A]` each; no return variance where no head estimates it."""
+    """By the exploration rule, `[64, A]` each; no return variance where no head estimates it. With
+    masks `allowed` is beside them: what is said of other actions means nothing."""
     always, nothing = jnp.ones(STATES, bool), agent.blank_memory(STATES)
+    masked = isinstance(states, Masked)
+    obs, allowed = states if masked else (states, None)
     decision, _, beliefs = agent.consider(
-        agent.spec.explore, params, prior, states, always, nothing, key, step
+        agent.spec.explore, params, prior, obs, always, nothing, key, step, allowed
     )
     variance = beliefs.return_variance
     return {
@@ -42,4 +58,5 @@ def describe(agent: Agent, params, prior, states, key, step) -> dict[str, Any]:
         "regret": decision.regret,
         "info_gain": decision.info_gain,
         "ratio": decision.ratio,
+        **({"allowed": allowed} if masked else {}),
     }

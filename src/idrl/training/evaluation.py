@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from idrl.agents import Agent
 from idrl.envs.base import Env
-from idrl.training.rollout import Happened, Worlds, advance, begin
+from idrl.training.rollout import Happened, Worlds, advance, allowed, begin
 
 
 class Score(NamedTuple):
@@ -29,7 +29,7 @@ def _act(agent: Agent, env: Env, params, prior, task, key):
         act_key, env_key = jax.random.split(jax.random.fold_in(key, t))
         decision, memory = agent.choose(
             agent.spec.evaluate, params, prior, worlds.obs, worlds.first, worlds.memory,
-            act_key, t,
+            act_key, t, allowed(env, task, worlds),
         )  # fmt: skip
         return advance(env, task, worlds, decision.taken, memory, env_key)
 

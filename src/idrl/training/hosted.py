@@ -54,8 +54,9 @@ class Hosted(Learner):
         largest = max(1, _BLOCK_VECTOR_STEPS // steps)
         stack = ring.Stack(env.stack, env.repeat_first)
         super().__init__(
-            agent, training, evaluation, seeds, largest, flexible=True, stack=stack, **how
-        )
+            agent, training, evaluation, seeds, largest, flexible=True, stack=stack,
+            masked=env.masked, **how,
+        )  # fmt: skip
         self.env = env
         self.taped = env.stack > 1
         self.judge = Judge(self, env)
@@ -101,7 +102,8 @@ class Hosted(Learner):
         nothing = jnp.zeros((self.envs, *self.env.obs_shape), self.env.obs_dtype)
         row = self._row_like(nothing)
         # A buffer of its own for each: a state is donated, and no buffer can be twice.
-        waiting = Waiting(nothing, row.action, row.mask, self.agent.blank_memory(self.envs))
+        memory = self.agent.blank_memory(self.envs)
+        waiting = Waiting(nothing, row.action, row.mask, memory, row.allowed)
         return self._fresh(key_data, agent_key, examples, (), waiting)
 
     def _example_action(self, key_data, t, allowed):
@@ -113,7 +115,9 @@ class Hosted(Learner):
         where the ring is written last."""
         _, reward, terminated, valid = jnp.moveaxis(shown.facts, -1, 0)
         newest = self.stack.newest(waiting.obs)
-        row = ring.Row(newest, waiting.action, reward, terminated, valid, waiting.heads)
+        row = ring.Row(
+            newest, waiting.action, reward, terminated, valid, waiting.heads, waiting.allowed
+        )
         return self._store(replay, row, t - 1)
 
     def _decide(self, rule, mind: TrainState, waiting: Waiting, shown: Shown, t):
@@ -123,7 +127,7 @@ class Hosted(Learner):
         choice = self._choose(
             rule, mind, obs, first, waiting.memory, t, t * self.envs, shown.allowed
         )
-        waiting = Waiting(obs, choice.action, choice.heads, choice.memory)
+        waiting = Waiting(obs, choice.action, choice.heads, choice.memory, shown.allowed)
         return waiting, choice.told, choice.action
 
     def _act_all(self, rule, mind: TrainState, moving, shown: Shown, told, t):
@@ -239,6 +243,8 @@ class Hosted(Learner):
         return state._replace(worlds=Outside(state.worlds, fleet, journal))
 
     def place(self, tree: Any) -> Any:
+        if tree.worlds is None:  # of who only plays
+            return self._spread(tree)
         waiting, fleet, journal = tree.worlds
         state = self._spread(tree._replace(worlds=waiting))
         return state._replace(worlds=Outside(state.worlds, fleet, journal))

@@ -17,7 +17,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from idrl import replay as ring
-from idrl.actions import Box
+from idrl.actions import Box, some_allowed
 from idrl.agents import Agent
 from idrl.agents.agent import refresh_target
 from idrl.training import distributions
@@ -54,11 +54,11 @@ class Learner(Taped):
     def __init__(
         self, agent: Agent, training: Training, evaluation: Evaluation, seeds: int,
         largest_block: int | None = None, debug: bool = False, block: int | None = None,
-        flexible: bool = False, stack: ring.Stack = ring.WHOLE,
+        flexible: bool = False, stack: ring.Stack = ring.WHOLE, masked: bool = False,
     ):  # fmt: skip
         """`largest_block`: iterations of about a second, or None to go by the agent's updates;
         `block`: that of the run so far, where one goes on; `debug`: see `Program`; `flexible`: see
-        `Cadence`."""
+        `Cadence`; `masked`: the environments say which actions are allowed."""
         self.debug = debug
         self.agent, self.envs, self.seeds = agent, training.envs, seeds
         self.learning = agent.spec.learning
@@ -66,6 +66,7 @@ class Learner(Taped):
         self.mesh = _mesh(seeds)
         self.stack = stack
         self.dims = agent.actions.dims if isinstance(agent.actions, Box) else 0
+        self.masked = agent.num_actions if masked else 0  # actions that rows say are allowed or not
         self.unroll = 1 if jax.default_backend() == "cpu" else 8  # a GPU waits for each turn
         least = self.learning.n_step + stack.depth + 1
         self.replay_rows = max(least, self.learning.replay_capacity // self.envs)
@@ -103,7 +104,7 @@ class Learner(Taped):
                 step, allowed, noisy=True,
             )  # fmt: skip
             action = decision.taken
-            told = _told(decision)
+            told = _told(decision, allowed)
         heads = None
         if self.agent.mask_prob < 1:
             shape = (self.envs, self.agent.k)
@@ -136,7 +137,7 @@ class Learner(Taped):
         importance = self.learning.importance + (1 - self.learning.importance) * done
         return ring.sample(
             state.replay, key, written, size, self.learning.gamma, self.learning.n_step, importance,
-            self.stack, self.dims,
+            self.stack, self.dims, self.masked,
         )  # fmt: skip
 
     def _refresh(self, state: TrainState, written, number) -> TrainState:
@@ -163,7 +164,7 @@ class Learner(Taped):
         best = Best(jnp.float32(-jnp.inf), jax.tree.map(jnp.copy, agent.params))
         row = jax.eval_shape(lambda: self._row_like(worlds.obs))
         often = self.cadence.distributions_every_steps
-        states = distributions.blank(worlds.obs) if often else None
+        states = distributions.blank(worlds.obs, self.masked) if often else None
         replay = ring.empty(row, self.replay_rows, self.learning.priority > 0)
         failed = jnp.int32(FINE)
         return TrainState(agent, replay, worlds, best, task, key_data, failed, states)
@@ -171,7 +172,8 @@ class Learner(Taped):
     def _draw_states(self, state: TrainState) -> TrainState:
         """With the fixed batch of states, out of the random steps."""
         written, key = self.cadence.warmup_vector_steps, key_of(state, "states", 0)
-        return state._replace(states=distributions.draw(state.replay, key, written, self.stack))
+        states = distributions.draw(state.replay, key, written, self.stack, self.masked)
+        return state._replace(states=states)
 
     def _row_like(self, obs) -> ring.Row:
         heads = None
@@ -179,7 +181,8 @@ class Learner(Taped):
             heads = jnp.zeros((self.envs, self.agent.k), bool)
         zeros, no = jnp.zeros(self.envs), jnp.zeros(self.envs, bool)
         action = self.agent.blank_actions(self.envs)
-        return ring.Row(self.stack.newest(obs), action, zeros, no, no, heads)
+        allowed = jnp.zeros((self.envs, self.masked), bool) if self.masked else None
+        return ring.Row(self.stack.newest(obs), action, zeros, no, no, heads, allowed)
 
     def _keep_best(self, state: TrainState, score: Score) -> tuple[TrainState, jax.Array]:
         """With the weights of `score` as the best where they are, and whether they are."""
@@ -295,15 +298,25 @@ def key_of(state: TrainState, name: str, number) -> jax.Array:
     return stream(jax.random.wrap_key_data(state.key), name, number)
 
 
-def _told(decision) -> dict[str, jax.Array]:
-    """What the acting rule saw, as one number a seed: the ranges people watch."""
+def _told(decision, allowed) -> dict[str, jax.Array]:
+    """What the acting rule saw of the allowed actions, as one number a seed: the ranges people
+    watch."""
+    among = True if allowed is None else some_allowed(allowed)
+
+    def least(x):
+        return jnp.where(among, x, jnp.inf).min(-1).mean()
+
+    def most(x):
+        return jnp.where(among, x, -jnp.inf).max(-1).mean()
+
+    greedy = jnp.where(among, decision.mu, -jnp.inf).argmax(-1)
     return {
-        "q_max": decision.mu.max(-1).mean(),
-        "sigma_min": decision.sigma.min(-1).mean(),
-        "sigma_max": decision.sigma.max(-1).mean(),
-        "rho2_min": decision.rho2.min(-1).mean(),
-        "rho2_max": decision.rho2.max(-1).mean(),
-        "not_greedy": (decision.mu.argmax(-1) != decision.action).mean(dtype=jnp.float32),
+        "q_max": most(decision.mu),
+        "sigma_min": least(decision.sigma),
+        "sigma_max": most(decision.sigma),
+        "rho2_min": least(decision.rho2),
+        "rho2_max": most(decision.rho2),
+        "not_greedy": (greedy != decision.action).mean(dtype=jnp.float32),
     }
 
 

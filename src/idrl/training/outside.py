@@ -17,6 +17,7 @@ class Waiting(NamedTuple):
     action: jax.Array
     heads: jax.Array | None
     memory: jax.Array
+    allowed: jax.Array | None = None  # that obs allows
 
 
 class Outside(NamedTuple):

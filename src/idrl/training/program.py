@@ -54,6 +54,12 @@ def student(state: TrainState) -> TrainState:
     return state._replace(worlds=None, best=nothing, states=None)
 
 
+def player(state: TrainState) -> TrainState:
+    """What playing with the best weights reads."""
+    nothing: Any = None
+    return state._replace(replay=nothing, worlds=None, failed=nothing, states=None)
+
+
 class Episodes(NamedTuple):
     """Completed episodes of one stretch of vector steps: `[steps, S, E]` each."""
 
@@ -82,6 +88,7 @@ class Program(Protocol):
     envs: int  # of each seed
     cadence: Cadence
     debug: bool  # states are not used up, so that a block that failed can be looked into
+    masked: int  # actions that its environments allow or not; 0: they always allow all
     taped: bool  # the frames of its replay are saved by a tape (see tape.py)
     tape: Callable[[int, np.ndarray], None] | None
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from idrl.envs.base import Env
+from idrl.envs.base import Env, mask_of
 
 
 class Worlds(NamedTuple):
@@ -42,6 +42,12 @@ def begin(env: Env, task: Any, key: jax.Array, memory: jax.Array) -> Worlds:
         state, obs, first=jnp.ones(envs, bool), dead=jnp.zeros(envs, bool), memory=memory,
         episode_return=jnp.zeros(envs), episode_length=zeros,
     )  # fmt: skip
+
+
+def allowed(env: Env, task: Any, worlds: Worlds) -> jax.Array | None:
+    """`[E, A]`: what may be done in each; None: always all."""
+    mask = mask_of(env)
+    return None if mask is None else jax.vmap(mask, (None, 0))(task, worlds.state)
 
 
 def advance(env: Env, task: Any, worlds: Worlds, action, memory, key) -> tuple[Worlds, Happened]:

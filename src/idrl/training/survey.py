@@ -9,6 +9,7 @@ import numpy as np
 
 from idrl import ids
 from idrl.agents import Agent
+from idrl.envs.base import mask_of
 from idrl.training.learner import quick
 from idrl.training.program import TrainState
 
@@ -16,12 +17,12 @@ from idrl.training.program import TrainState
 class Survey:
     """σ over the states that an environment lists, averaged over the actions. It lists them by
     `mapped_states()`: observations `[N, ...]`, or None. Without it, an ensemble or
-    numbered actions nothing is asked."""
+    numbered actions nothing is asked, nor where only some actions are allowed in a state."""
 
     def __init__(self, agent: Agent, env: Any):
         listed = getattr(env, "mapped_states", None)
-        numbered = isinstance(agent.actions, int)
-        self.states = listed() if listed is not None and numbered and agent.k > 1 else None
+        all_count = isinstance(agent.actions, int) and mask_of(env) is None
+        self.states = listed() if listed is not None and all_count and agent.k > 1 else None
 
         def one(params, prior, states):
             _, sigma2 = ids.moments(agent.beliefs(params, prior, states).q_heads)

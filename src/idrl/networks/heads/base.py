@@ -25,6 +25,16 @@ class Transition(NamedTuple):
     mask: jax.Array | None = None  # [B, K] which heads may learn from it
     weight: jax.Array | None = None  # [B] importance weights of prioritised replay
     where: jax.Array | None = None  # [B] where in the replay's priorities
+    allowed_t: jax.Array | None = None  # [B, A] actions that s_t allows; None: all
+
+    def choosable(self, values_t: jax.Array) -> jax.Array:
+        """What s_t's next action is chosen by, `[B, ..., A]`: -inf for what is not allowed there,
+        whose values nothing ever corrects."""
+        if self.allowed_t is None:
+            return values_t
+        between = [1] * (values_t.ndim - 2)
+        allowed = self.allowed_t.reshape(len(values_t), *between, -1)
+        return jnp.where(allowed, values_t, -jnp.inf)
 
 
 @dataclass(frozen=True, kw_only=True)

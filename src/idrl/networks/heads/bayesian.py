@@ -90,7 +90,7 @@ class Bayesian(QHeads):
         return out.drawn
 
     def _targets(self, online_t: Regressed, target_t: Regressed, batch: Transition) -> jax.Array:
-        best = (online_t if self.double else target_t).mean.argmax(-1)
+        best = batch.choosable((online_t if self.double else target_t).mean).argmax(-1)
         value = jnp.take_along_axis(target_t.mean, best[:, None], -1)[:, 0]
         return jax.lax.stop_gradient(batch.r_t + batch.discount_t * value)
 

@@ -44,7 +44,7 @@ class Ensemble(QHeads):
 
     def _errors(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
         """`[B, K]`; outputs are `[B, K, A]`."""
-        selector_t = online_t if self.double else target_t
+        selector_t = batch.choosable(online_t if self.double else target_t)
         over_heads = jax.vmap(losses.q_learning_error, (0, None, None, None, 0, 0))
         return jax.vmap(over_heads)(
             out_tm1, batch.a_tm1, batch.r_t, batch.discount_t, target_t, selector_t

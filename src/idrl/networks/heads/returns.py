@@ -60,7 +60,7 @@ class Categorical(HeadBase):
         return self.support[jax.random.categorical(key, self.logits(out))]
 
     def loss(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
-        selector_t = self.q_heads(online_t if self.double else target_t)[:, 0]
+        selector_t = batch.choosable(self.q_heads(online_t if self.double else target_t)[:, 0])
         return jax.vmap(losses.categorical_loss, (None, 0, 0, 0, 0, 0, 0))(
             self.support, self.logits(out_tm1), batch.a_tm1, batch.r_t, batch.discount_t,
             self.logits(target_t), selector_t,
@@ -100,7 +100,7 @@ class Quantile(HeadBase):
         return one_of(self.values(out), key)
 
     def loss(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
-        selector_t = self.q_heads(online_t if self.double else target_t)[:, 0]
+        selector_t = batch.choosable(self.q_heads(online_t if self.double else target_t)[:, 0])
         return jax.vmap(losses.quantile_loss, (0, 0, 0, 0, 0, None, 0))(
             self.values(out_tm1), batch.a_tm1, batch.r_t, batch.discount_t,
             self.values(target_t), self.kappa, selector_t,

@@ -65,7 +65,7 @@ function look() {
   };
   return { axis, layout };
 }
-const short = (x) => (Number.isFinite(x) ? Number(x.toPrecision(3)).toString() : "∞");
+const short = (x) => (Number.isNaN(x) ? "–" : Number.isFinite(x) ? Number(x.toPrecision(3)).toString() : "∞");
 
 function panels(layout, axis, titles, columns, room) {
   const rows = Math.ceil(titles.length / columns);
