@@ -104,7 +104,8 @@ def run_session(
 def _resume_from(folder: RunFolder, config: RunConfig, keep: bool):
     """The checkpoint to go on from, with the records cut back to it. Nothing is deleted before it
     is known that the run can go on."""
-    place, meta, damaged = find(folder, config)
+    found = find(folder, config)
+    place, damaged = found.place, found.damaged
     made = 0 if place is None else int(place.name.removeprefix("step-"))
     if keep and made > config.training.steps:
         raise IdrlError(
@@ -119,12 +120,20 @@ def _resume_from(folder: RunFolder, config: RunConfig, keep: bool):
             )
         checkpoint.set_aside(folder.checkpoints, list(damaged))
         warnings.warn(f"{told}; going on from {place.name}.", stacklevel=2)
-    sizes = meta.get("sizes", {})
+    if found.differs:
+        warnings.warn(
+            f"the run will not equal one that has {config.training.steps:,} steps from the "
+            f"beginning: {found.differs}.",
+            stacklevel=2,
+        )
+    if keep:  # before the end of the shorter run goes, which only the longer one passes over
+        folder.write_config(to_dict(config))
+    if found.ended is not None:
+        checkpoint.discard(found.ended)
+    sizes = found.meta.get("sizes", {})
     for name, table in folder.tables.items():
         table.cut(sizes.get(name, 0))
-    if keep:
-        folder.write_config(to_dict(config))
-    return place, meta
+    return place, found.meta
 
 
 def _train(
@@ -155,6 +164,7 @@ def _train(
                 "iteration": progress.iteration,
                 "pending": progress.pending,
                 "block": program.cadence.block,
+                "cut": program.cadence.cut and progress.iteration >= program.cadence.total,
                 "sizes": {name: table.size() for name, table in folder.tables.items()},
                 "episodes": recorder.episodes,
                 "regret": recorder.regret,
