@@ -73,6 +73,45 @@ def test_a_run_goes_on_from_any_block_in_the_same_ones(envs):
     assert short.evaluation(short.total) == longer.evaluation(short.total) == 2
 
 
+@pytest.mark.parametrize("flexible", [True, False])
+@pytest.mark.parametrize("envs", [1, 3, 8])
+@pytest.mark.parametrize(("every", "starts"), [(250, 50), (100, 64), (1_000, 1_000), (10**6, 20)])
+def test_blocks_do_not_depend_on_the_length_of_a_run(envs, every, starts, flexible):
+    learning = Learning(update_every_steps=2, target_every_steps=24, learning_starts_steps=starts)
+
+    def of(steps):
+        training = Training(steps=steps, envs=envs, log_every_steps=150)
+        return cadence(training, Evaluation(every_steps=every), learning, 90, flexible=flexible)
+
+    long = of(7_000)
+    whole, cuts = list(blocks(long)), 0
+    for steps in range(starts + 40, 3_000, 37):
+        c = of(steps)
+        mine = list(blocks(c))
+        assert c.block == long.block
+        assert 0 <= c.steps_at(c.total) - max(steps, c.steps_at(1)) < c.steps
+        assert mine[:-1] == whole[: len(mine) - 1]  # a longer run goes on from there
+        assert mine[-1][0] == c.last
+        ends = mine[-1] == whole[len(mine) - 1]
+        steps_of = c.steps_at(c.last), c.steps_at(c.total)
+        assert c.cut == (not (ends and due(*steps_of, every) and due(*steps_of, 150)))
+        cuts += c.cut
+    assert cuts
+
+
+def test_an_evaluation_is_an_eighth_of_its_period_late_at_most():
+    learning = Learning(update_every_steps=1, target_every_steps=4, learning_starts_steps=50)
+    c = cadence(Training(steps=5_000), Evaluation(every_steps=250), learning, 748)
+    assert c.block == 40  # 4 divides it, and nothing from 16 on divides 50 and 250
+    ends = [
+        c.steps_at(end)
+        for start, end in blocks(c)
+        if end == c.total or due(c.steps_at(start), c.steps_at(end), 250)
+    ]
+    assert len(ends) == 20
+    assert all(0 <= end % 250 <= 31 for end in ends)
+
+
 @pytest.mark.parametrize("envs", [1, 4, 6, 64])
 def test_the_loop_does_what_the_cadence_says(envs, monkeypatch):
     """Without a device: what is queued, and in which vector step."""

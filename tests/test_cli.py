@@ -238,6 +238,15 @@ def test_explain_refuses_a_step_past_the_end(trained, capsys):
     assert "ended after 4 steps" in capsys.readouterr().err
 
 
+def test_foreign_code_cannot_end_a_command_as_if_it_were_done(monkeypatch, capsys):
+    def leave(run):
+        raise SystemExit(0)
+
+    monkeypatch.setattr("idrl.api.open_run", leave)
+    assert main(["evaluate", "run"]) == 1
+    assert "`idrl evaluate` is not finished: code that it called raised" in capsys.readouterr().err
+
+
 def test_every_agent_and_family_resolves():
     from idrl.agents import agent_names
     from idrl.config import resolve

@@ -16,7 +16,6 @@ import pytest
 
 from idrl.cli import main
 from idrl.report.reading import find_runs
-from idrl.runs import checkpoint
 from idrl.sweep import attempt as attempts
 from idrl.sweep.driving import Grid, drive
 from idrl.sweep.engines import Ended
@@ -143,6 +142,16 @@ def test_failures_are_tried_again_and_then_set_aside(here, monkeypatch, capsys):
     assert sweep("--resume", "runs/small", "--retry") == 0
 
 
+def test_only_a_finished_folder_is_done(here, monkeypatch, capsys):
+    """An environment that ends its process leaves the status of a run that is done."""
+    script = {"dqn-deep_sea-4": ["leave"], "ddqn-deep_sea-5": ["leave"] * 9}
+    monkeypatch.setenv("SWEEP_SCRIPT", json.dumps(script))
+    assert sweep("small.toml") == 1
+    told = capsys.readouterr().out
+    assert "3 runs done, 0 ended early, 1 set aside" in told
+    assert "its process ended with status 0 before the run was finished" in told
+
+
 def test_too_little_memory_lowers_the_packing_and_says_so(here, monkeypatch, capsys):
     monkeypatch.setenv("SWEEP_SCRIPT", json.dumps({"dqn-deep_sea-4-s0-1": ["memory"]}))
     assert sweep("small.toml") == 0
@@ -173,7 +182,6 @@ def test_a_run_whose_end_nobody_wrote_down_is_not_run_again(here):
     assert sweep("small.toml") == 0
     folder = StudyFolder.open("runs/small")
     name = "dqn-deep_sea-4-s0-1"
-    checkpoint.save(folder.store.run(name) / "checkpoints", 100, {}, {})
     write_outcome(folder.store, name, Outcome(status="running", attempts=1))
     assert sweep("--resume", "runs/small") == 0
     assert tries(here / "runs" / "small", name) == ["--config"]

@@ -195,7 +195,10 @@ def test_one_compilation_serves_every_block():
     p = program(4)
     collect(p)
     assert p.cadence.total > 2 * p.cadence.block
-    assert [f._cache_size() for f in (p._open, p._run, p._enter, p._judge)] == [1] * 4
+    assert [f._cache_size() for f in (p._open, p._run(p.cadence.block), p._enter, p._judge)] == [
+        1
+    ] * 4
+    assert p._run.cache_info().currsize == 1
 
 
 @pytest.mark.parametrize(
@@ -211,7 +214,7 @@ def test_the_replay_is_not_copied(envs, every, mask_prob):
     config = resolve("dqn-ids", "deep_sea/4", changes=[change | {"seeds": 2}])
     p = make_program(config, make_env(config.env))
     state = p.like()
-    memory = p._run.lower(state, jnp.int32(0)).compile().memory_analysis()
+    memory = p._run(p.cadence.block).lower(state, jnp.int32(0)).compile().memory_analysis()
     replay = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state.replay)) // 2
     assert memory.alias_size_in_bytes > replay  # donated, per device
     assert memory.temp_size_in_bytes < replay / 20

@@ -20,9 +20,10 @@ from idrl.envs import Env, HostEnv, make_env
 from idrl.errors import IdrlError, RunFailed
 from idrl.policy import Policy, load_policy
 from idrl.report.run_figures import draw_figures
-from idrl.resuming import changed, restore_state
+from idrl.resuming import changed, differences, restore_state
 from idrl.runs import checkpoint
 from idrl.runs import sinks as guests
+from idrl.runs.arrays import check_finite
 from idrl.runs.folder import RunFolder, free_name
 from idrl.runs.records import read_table
 from idrl.schema import build, to_dict
@@ -141,7 +142,7 @@ def train(
         **to_table(actions),
         "env_object": given is not None,
         "deterministic": deterministic,
-        "device": f"{jax.device_count()} × {jax.devices()[0].device_kind}",
+        "device": _devices(),
     }
     folder = RunFolder.create(path, to_dict(resolved), about)
     try:
@@ -183,6 +184,13 @@ def _resume(
             "idrl.train(resume=…, env=that_object)."
         )
     sinks = _sinks(about.get("sinks", {}), how.asked)
+    differs = differences(about, _devices(), config.seeds)
+    if differs:
+        warnings.warn(
+            f"the run was begun with {differs}: from here on its numbers may differ from those of "
+            "an uninterrupted run.",
+            stacklevel=3,
+        )
     world = make_env(config.env if env is None else env)
     shape, actions = folder.read_shapes()
     if (world.obs_shape, actions_of(world)) != (shape, actions):
@@ -200,6 +208,16 @@ def _check_here(agent: Agent, config: RunConfig, env: Env | HostEnv) -> None:
     told = without_gpu(agent, config)
     if told is not None:
         warnings.warn(told, stacklevel=3)
+    if isinstance(env, HostEnv) and not env.repeats:
+        warnings.warn(
+            f"{env.name} shows something else when it is reset with the same seed again: a run on "
+            "it cannot be repeated, nor resumed as if it had never stopped.",
+            stacklevel=3,
+        )
+
+
+def _devices() -> str:
+    return f"{jax.device_count()} × {jax.devices()[0].device_kind}"
 
 
 def _go(
@@ -295,6 +313,7 @@ def evaluate(
     program = make_program(run.config, world)
     state, _, _ = restore_state(program, folder)
     try:
+        check_finite((state.best.params, state.agent.prior), "the best weights of the run")
         if window is None:
             return jax.device_get(program.score_best(state, episodes, limit_steps))
         assert isinstance(program, Hosted)  # Atari is played on the host

@@ -155,7 +155,13 @@ def _run(arguments: Sequence[str] | None, console) -> int:
     if options.command is None:
         top.print_help()
         return 0
-    return options.call(options, console)
+    try:
+        return options.call(options, console)
+    except SystemExit as error:  # of somebody's environment or package: nothing is finished
+        raise RunFailed(
+            f"`idrl {options.command}` is not finished: code that it called raised SystemExit"
+            f"{'' if error.code is None else f'({error.code!r})'}."
+        ) from None
 
 
 def _train(options, console) -> int:
@@ -174,10 +180,9 @@ def _train(options, console) -> int:
                 debug_nans=options.debug_nans, deterministic=options.deterministic,
             )  # fmt: skip
         except Interrupted as stop:
-            console.print(f"{stop} Continue with: idrl train --resume {stop.path}", markup=False)
+            display.tell(f"{stop} Continue with: idrl train --resume {stop.path}")
             return 130
-    console.print(summary(run))
-    console.print(f"The run is in {run.path}", markup=False)
+    display.tell(summary(run), f"The run is in {run.path}")
     return 0
 
 

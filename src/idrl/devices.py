@@ -28,6 +28,11 @@ def prepare(deterministic: bool = False) -> None:
         jax.config.update("jax_compilation_cache_dir", str(cache))
 
 
+def sharing(seeds: int, devices: int) -> int:
+    """How many of so many devices share the seeds evenly."""
+    return max(n for n in range(1, devices + 1) if seeds % n == 0)
+
+
 def cores() -> int:
     """CPU cores that this process may use."""
     try:

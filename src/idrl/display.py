@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -44,16 +47,28 @@ class LiveDisplay:
 
     def start(self) -> None:
         """Training is about to begin: nothing can be refused any more."""
-        if self.console.is_terminal:
-            self.live.update("compiling …")
-            self.live.start()
-        else:
-            self.console.print("compiling …")
+        with _or_nowhere(self.console):
+            if self.console.is_terminal:
+                self.live.update("compiling …")
+                self.live.start()
+            else:
+                self.console.print("compiling …")
 
     def __exit__(self, *error):
-        self.live.stop()
+        with _or_nowhere(self.console):
+            self.live.stop()
+
+    def tell(self, *what: Any) -> None:
+        """Below it, a line each."""
+        with _or_nowhere(self.console):
+            for one in what:
+                self.console.print(one, markup=False)
 
     def update(self, progress, config: RunConfig) -> None:
+        with _or_nowhere(self.console):
+            self._update(progress, config)
+
+    def _update(self, progress, config: RunConfig) -> None:
         # Atari's papers count frames.
         unit, scale = ("frames", FRAMES_PER_STEP) if is_atari(config.env) else ("steps", 1)
         now, rate = time.monotonic(), 0.0
@@ -87,6 +102,21 @@ class LiveDisplay:
         elif progress.score is not None:
             text = f"{progress.steps * scale:>10,} {unit} {rate * scale:>9,.0f} {unit}/s   {line}"
             self.console.print(text, soft_wrap=True)
+
+
+@contextlib.contextmanager
+def _or_nowhere(console: Console) -> Iterator[None]:
+    """A run does not end with the terminal that showed it: from then on nobody is told."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        gone, nowhere = os.fstat(console.file.fileno()), os.open(os.devnull, os.O_WRONLY)
+        for number in (1, 2):
+            if os.path.samestat(os.fstat(number), gone):
+                os.dup2(nowhere, number)
+        os.close(nowhere)
 
 
 def summary(run: Run) -> Table:

@@ -17,7 +17,7 @@ from idrl.agents import Agent, make_agent
 from idrl.config import RunConfig
 from idrl.errors import IdrlError
 from idrl.ids import Decided, Decision
-from idrl.runs.arrays import read_arrays, read_metadata, sync, write_arrays
+from idrl.runs.arrays import check_finite, read_arrays, read_metadata, sync, write_arrays
 from idrl.runs.files import shapes_of
 from idrl.schema import build, to_dict
 from idrl.sizing import shapes
@@ -29,6 +29,7 @@ class Policy:
     """One seed's weights and the rules of its agent."""
 
     def __init__(self, config: RunConfig, agent: Agent, params: Any, prior: Any, seed: int):
+        check_finite((params, prior), f"the weights of seed {seed}")
         self.config, self.agent, self.seed = config, agent, seed
         self.params, self.prior = params, prior
         self._evaluate = jax.jit(lambda *args: self._choose(agent.spec.evaluate, False, *args))
@@ -85,6 +86,8 @@ class Policy:
                 f"the agent takes observations of shape {shape}, or a batch of them, "
                 f"not {obs.shape}."
             )
+        if obs.dtype.kind not in "buif" or not np.isfinite(obs).all():
+            raise IdrlError("observations are finite numbers; these hold something else.")
         single = obs.ndim == len(shape)
         if mask is not None and isinstance(self.agent.actions, Box):
             raise IdrlError("continuous actions have no mask: omit it.")

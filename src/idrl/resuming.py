@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from idrl.config import RunConfig
+from idrl.devices import sharing
 from idrl.errors import IdrlError
 from idrl.runs import checkpoint, segments
-from idrl.runs.folder import RunFolder
+from idrl.runs.folder import RunFolder, versions
 from idrl.schema import build, flat, merge, to_dict
 from idrl.training.health import FINE
 from idrl.training.program import Program, player
 
 # What a run may be resumed with in another way: none of it changes what a step computes.
 MAY_CHANGE = ("training.steps", "training.log_every_steps", "training.env_timeout_s")
+
+# What may be shown of what a file says.
+_DEVICE = re.compile(r"[1-9][0-9]{0,5} × [\w .()/+-]{1,60}")
+_PLAIN = re.compile(r"[\w .()/+×-]{1,80}")
 
 
 def changed(old: RunConfig, changes: list[dict[str, Any]]) -> RunConfig:
@@ -40,8 +47,38 @@ def check_same(old: dict[str, Any], new: dict[str, Any], has: str, wanted: str) 
         raise IdrlError(f"{shown}. Only {', '.join(MAY_CHANGE)} may change in a resumed run.")
 
 
-def find(folder: RunFolder, config: RunConfig) -> tuple[Any, dict[str, Any], dict[str, str]]:
-    """The newest checkpoint to go on from with its meta, or None, and what was passed over."""
+def differences(about: dict[str, Any], device: str, seeds: int) -> str:
+    """What a run's folder says it was begun with, and what it goes on with, where they differ: in
+    words, or nothing. Another version rounds otherwise, and so do other devices, and seeds that
+    are laid over another number of them."""
+    then, now = about.get("versions"), versions()
+    pairs = [(f"{n} ", then.get(n), now[n]) for n in now] if isinstance(then, dict) else []
+    before = about.get("device")
+    if isinstance(before, str) and _DEVICE.fullmatch(before):
+        counts, kinds = zip(*(text.split(" × ") for text in (before, device)), strict=True)
+        used = {sharing(seeds, min(int(count), seeds)) for count in counts}
+        if len(used) > 1 or len(set(kinds)) > 1:
+            pairs.append(("", before, device))
+    return ", ".join(
+        f"{name}{old} (now {new})"
+        for name, old, new in pairs
+        if isinstance(old, str) and _PLAIN.fullmatch(old) and old != new
+    )
+
+
+class Found(NamedTuple):
+    """What a run goes on from."""
+
+    place: Path | None  # the newest checkpoint that will do; None begins again
+    meta: dict[str, Any]
+    damaged: dict[str, str]  # what was passed over, and why
+    ended: Path | None = None  # the end of the shorter run, which is no state of the longer one
+    differs: str = ""  # why a run of another length will not equal one that had it from the start
+
+
+def find(folder: RunFolder, config: RunConfig) -> Found:
+    """The checkpoint to go on from. A run that is made longer goes on from before its last block
+    where that, or the evaluation after it, was of its length alone."""
 
     def check(meta: dict[str, Any]) -> None:
         _check_meta(meta, config)
@@ -53,15 +90,34 @@ def find(folder: RunFolder, config: RunConfig) -> tuple[Any, dict[str, Any], dic
 
     place, damaged = checkpoint.newest(folder.checkpoints, check)
     if place is None:
-        return None, {}, damaged
+        return Found(None, {}, damaged)
     meta = checkpoint.read_meta(place)
-    if "config" in meta:
-        check_same(
-            # as this version reads it: settings that are new since have what they had always been
-            to_dict(build(RunConfig, meta["config"])), to_dict(config),
-            f"{place.name} was made with", "config.toml says",
-        )  # fmt: skip
-    return place, meta, damaged
+    made_for = _length(place, meta, config)
+    if config.training.steps == made_for:
+        return Found(place, meta, damaged)
+    ended, why = None, []
+    if meta.get("cut") and config.training.steps > made_for:
+        before, _ = checkpoint.newest(folder.checkpoints, check, place)
+        if before is None:
+            why.append("the checkpoint from before its last block is damaged or gone")
+        else:
+            place, meta, ended = before, checkpoint.read_meta(before), place
+            _length(place, meta, config)
+    if "cut" not in meta:
+        why.append("it was begun by an earlier version")
+    if config.learning.priority > 0 and config.learning.importance < 1:
+        why.append("β of its prioritised replay rises to 1 over the length of a run")
+    return Found(place, meta, damaged, ended, " and ".join(why))
+
+
+def _length(place: Path, meta: dict[str, Any], config: RunConfig) -> int:
+    """How many steps the run had when a checkpoint was made, whose config must be this one."""
+    if "config" not in meta:  # of the first form
+        return config.training.steps
+    # as this version reads it: settings that are new since have what they had always been
+    old = build(RunConfig, meta["config"])
+    check_same(to_dict(old), to_dict(config), f"{place.name} was made with", "config.toml says")
+    return old.training.steps
 
 
 def restore_state(program: Program, folder: RunFolder) -> tuple[Any, dict, dict[str, str]]:
@@ -104,6 +160,6 @@ def _check_meta(meta: dict[str, Any], config: RunConfig) -> None:
     numbers += episodes if isinstance(episodes, list) else [None]
     good = all(type(n) is int and 0 <= n < 2**63 for n in numbers)
     good = good and len(episodes or ()) == config.seeds
-    good = good and isinstance(meta.get("pending", False), bool)
+    good = good and all(isinstance(meta.get(n, False), bool) for n in ("pending", "cut"))
     if not good or not isinstance(meta.get("config", {}), dict):
         raise ValueError(f"{checkpoint.MANIFEST} says what cannot be")

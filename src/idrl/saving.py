@@ -73,10 +73,13 @@ class Saver:
 
     def is_due(self, progress: Progress, seconds: float) -> bool:
         """A checkpoint with segments is made by the clock and at the end, not at every evaluation:
-        a resumed run makes those again, and finds the same best weights."""
-        ends = progress.iteration >= self.program.cadence.total
-        at_score = not self.program.taped or ends
-        return seconds > CHECKPOINT_SECONDS or (at_score and progress.score is not None)
+        a resumed run makes those again, and finds the same best weights. One is made before a last
+        block that is none of a longer run, which goes on from there."""
+        c = self.program.cadence
+        at_score = not self.program.taped or progress.iteration >= c.total
+        before_end = c.cut and progress.iteration == c.last
+        due = before_end or (at_score and progress.score is not None)
+        return due or seconds > CHECKPOINT_SECONDS
 
     def save(self, progress: Progress, meta: dict[str, Any]) -> None:
         """With a tape it is there when `finish` returns."""

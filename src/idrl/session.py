@@ -16,7 +16,7 @@ from idrl.envs import Env, HostEnv
 from idrl.errors import IdrlError, TrainingDiverged
 from idrl.networks.trunks import NatureCnn
 from idrl.recording import Recorder
-from idrl.resuming import damage, find, load_state
+from idrl.resuming import Found, damage, find, load_state
 from idrl.runs import checkpoint
 from idrl.runs.folder import RunFolder
 from idrl.runs.sinks import Sinks
@@ -84,12 +84,13 @@ def run_session(
             told = sinks()
         with signals() as stop:
             with disk(folder):
-                place, meta, damaged = _resume_from(folder, config, keep)
+                found = _resume_from(folder, config, keep)
+            place, meta = found.place, found.meta
             program = make_program(config, env, debug=debug_nans, block=meta.get("block"))
             state = None if place is None else load_state(program, place)
             # Not before: by now it is known that the run can go on.
             with disk(folder):
-                _cut_back(folder, config, keep, place, meta, damaged)
+                _cut_back(folder, config, keep, found)
             saver = Saver(folder, program, meta)
             if place is not None:
                 state = saver.refill(state, meta["iteration"])
@@ -104,33 +105,41 @@ def run_session(
         folder.unlock()
 
 
-def _resume_from(folder: RunFolder, config: RunConfig, keep: bool):
-    """The checkpoint to go on from, its meta, and what is passed over."""
-    place, meta, damaged = find(folder, config)
-    made = 0 if place is None else int(place.name.removeprefix("step-"))
+def _resume_from(folder: RunFolder, config: RunConfig, keep: bool) -> Found:
+    """The checkpoint to go on from. Nothing is changed yet."""
+    found = find(folder, config)
+    made = 0 if found.place is None else int(found.place.name.removeprefix("step-"))
     if keep and made > config.training.steps:
         raise IdrlError(
             f"the run has made {made:,} steps already, more than {config.training.steps:,}."
         )
-    if damaged and place is None:
+    if found.damaged and found.place is None:
         raise IdrlError(
-            f"{damage(folder, damaged)}; no checkpoint is intact. A new run with --config "
+            f"{damage(folder, found.damaged)}; no checkpoint is intact. A new run with --config "
             f"{folder.config} repeats this one."
         )
-    return place, meta, damaged
+    return found
 
 
-def _cut_back(folder: RunFolder, config: RunConfig, keep: bool, place, meta, damaged) -> None:
+def _cut_back(folder: RunFolder, config: RunConfig, keep: bool, found: Found) -> None:
     """The records as they were at the checkpoint."""
-    if damaged:
-        checkpoint.set_aside(folder.checkpoints, list(damaged))
-        told = damage(folder, damaged)
-        warnings.warn(f"{told}; going on from {place.name}.", stacklevel=2)
-    sizes = meta.get("sizes", {})
+    if found.damaged and found.place is not None:
+        checkpoint.set_aside(folder.checkpoints, list(found.damaged))
+        told = damage(folder, found.damaged)
+        warnings.warn(f"{told}; going on from {found.place.name}.", stacklevel=2)
+    if found.differs:
+        warnings.warn(
+            f"the run will not equal one that has {config.training.steps:,} steps from the "
+            f"beginning: {found.differs}.",
+            stacklevel=2,
+        )
+    if keep:  # before the end of the shorter run goes, which only the longer one passes over
+        folder.write_config(to_dict(config))
+    if found.ended is not None:
+        checkpoint.discard(found.ended)
+    sizes = found.meta.get("sizes", {})
     for name, table in folder.tables.items():
         table.cut(sizes.get(name, 0))
-    if keep:
-        folder.write_config(to_dict(config))
 
 
 def _train(
@@ -161,6 +170,7 @@ def _train(
                 "iteration": progress.iteration,
                 "pending": progress.pending,
                 "block": program.cadence.block,
+                "cut": program.cadence.cut and progress.iteration >= program.cadence.total,
                 "sizes": {name: table.size() for name, table in folder.tables.items()},
                 "episodes": recorder.episodes,
                 "regret": recorder.regret,

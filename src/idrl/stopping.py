@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: asked politely first, and never waited for longer than a few seconds."""
+"""Ctrl-C, SIGTERM, SIGHUP: asked politely first, and never waited for longer than some seconds."""
 
 from __future__ import annotations
 
@@ -9,13 +9,27 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 
-NUMBERS = (signal.SIGINT, signal.SIGTERM)
+# SIGHUP: the terminal is gone.
+NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PATIENCE_S = 8.0  # the promise is ten seconds, and a process takes a moment to end
+
+
+class Again(KeyboardInterrupt):
+    """The second signal: not to be waited for."""
+
+
+def is_ctrl_c(error: BaseException) -> bool:
+    """Whether an exception is from a signal, not from code that raised what Ctrl-C would."""
+    if isinstance(error, Again) or not isinstance(error, KeyboardInterrupt):
+        return isinstance(error, Again)
+    main = threading.current_thread() is threading.main_thread()
+    return main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @contextlib.contextmanager
 def signals() -> Iterator[threading.Event]:
-    """Ctrl-C and SIGTERM set the event; a second one interrupts at once."""
+    """Ctrl-C, SIGTERM and SIGHUP set the event; a second one interrupts at once. One that the
+    process was started to ignore, as `nohup` does, stays ignored."""
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop
@@ -23,10 +37,11 @@ def signals() -> Iterator[threading.Event]:
 
     def handle(number, frame):
         if stop.is_set():
-            raise KeyboardInterrupt
+            raise Again
         stop.set()
 
-    old = {s: signal.signal(s, handle) for s in NUMBERS}
+    heeded = [s for s in NUMBERS if signal.getsignal(s) is not signal.SIG_IGN]
+    old = {s: signal.signal(s, handle) for s in heeded}
     try:
         yield stop
     finally:

@@ -26,7 +26,7 @@ SETTINGS = {  # of a run of seconds within a test's own process
     "trunk": {"hidden": [8]},
     "heads": {"q": {"hidden": [8]}},
     "learning": {"learning_starts_steps": 20, "replay_capacity": 200},
-    "training": {"log_every_steps": 50},
+    "training": {"log_every_steps": 50, "distributions_every_steps": 50},
     "evaluation": {"every_steps": 100, "steps": 20},
 }
 LOOPS = {  # both loops, and frames in segments; one seed and several
@@ -37,6 +37,12 @@ LOOPS = {  # both loops, and frames in segments; one seed and several
     "frames-1": ["dqn", "odd-film", "--steps", "2000"],
     "frames-2": ["dqn", "odd-film", "--steps", "2000", "--seeds", "2"],
     "atari-2": ["dqn", "odd-pong", "--steps", "600", "--seeds", "2"],
+}
+AGENTS = {  # whose state holds more: priorities, posteriors, several networks
+    "prioritized": ["prioritized", "deep_sea/4", "--steps", "2400", "--seeds", "2"],
+    "bdqn": ["bdqn", "deep_sea/4", "--steps", "2400", "--seeds", "2"],
+    "iqn-ids": ["iqn-ids", "deep_sea/4", "--steps", "2400", "--seeds", "2"],
+    "ddpg-ids": ["ddpg-ids", "noisy_push/3", "--steps", "1600", "--seeds", "2"],
 }
 
 
@@ -65,6 +71,12 @@ class Child:
     @property
     def out(self) -> str:
         return (self.folder / "out").read_text()
+
+    @property
+    def said(self) -> str:
+        """Sentences, without what JAX says of the machine."""
+        lines = (self.folder / "err").read_text().splitlines()
+        return "\n".join(line for line in lines if line.startswith("idrl:"))
 
     @property
     def err(self) -> str:
@@ -118,7 +130,7 @@ class Difference(NamedTuple):
 
 
 def make_reference(nursery: Nursery, folder: Path, loop: str) -> Reference:
-    arguments = ["train", *LOOPS[loop], *SMALL]
+    arguments = ["train", *(LOOPS | AGENTS)[loop], *SMALL]
     if loop.startswith(("frames", "atari")):  # convolutions
         arguments.remove("trunk.hidden=8")
         arguments.append("learning.batch_size=4")

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import os
 import time
 
 import gymnasium
@@ -51,6 +52,33 @@ class Raises(Plain):
         return super().step(action)
 
 
+class Exits(Plain):
+    """Calls sys.exit, as a script might that was made an environment."""
+
+    def step(self, action):
+        if self.t == 5:
+            raise SystemExit(0)
+        return super().step(action)
+
+
+class Leaves(Plain):
+    """Ends its process, and says that all is well."""
+
+    def step(self, action):
+        if self.t == 5:
+            os._exit(0)
+        return super().step(action)
+
+
+class Moody(Plain):
+    """Draws from elsewhere than its seed."""
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.luck = int.from_bytes(os.urandom(2)) / 2**16
+        return self._seen(), {}
+
+
 class NanReward(Plain):
     def step(self, action):
         obs, _, *rest = super().step(action)
@@ -86,7 +114,10 @@ class Foreign(Plain):
         return super().step(action)
 
 
-ALL = (Plain, Slow, Raises, NanReward, NanObservation, WrongShape, Sleeps, Foreign)
+ALL = (
+    Plain, Slow, Raises, Exits, Leaves, Moody, NanReward, NanObservation, WrongShape, Sleeps,
+    Foreign,
+)  # fmt: skip
 
 
 def register() -> None:

@@ -4,7 +4,7 @@ import random
 import time
 
 import pytest
-from driver import LOOPS, check_valid, difference
+from driver import AGENTS, LOOPS, check_valid, difference
 
 pytestmark = pytest.mark.faults
 
@@ -67,3 +67,24 @@ def test_killed_while_writing(loop, nursery, reference, tmp_path, tally):
         return start(nursery, victim, whole, die=die).wait()
 
     check_kills(nursery, tmp_path, whole, tally, f"kill -9 in a write, {loop}", kill)
+
+
+@pytest.mark.parametrize("loop", [*AGENTS, "atari-2"])
+def test_killed_after_a_checkpoint(loop, nursery, reference, tmp_path, tally):
+    """Three times, each time after the run got further than the last."""
+    chance, whole, victim = random.Random(f"after {loop}"), reference(loop), tmp_path / "victim"
+    kills, seen = 0, set()
+    for _ in range(3):
+        child = start(nursery, victim, whole)
+        while not {p.name for p in victim.glob("checkpoints/step-*")} - seen:
+            assert time.monotonic() - child.started < 300
+            time.sleep(0.002)
+        time.sleep(chance.uniform(0, 0.1))
+        child.signal()
+        kills += child.wait() == -9
+        check_valid(victim)
+        seen |= {p.name for p in victim.glob("checkpoints/step-*")}
+        if child.status == 0:
+            break
+    assert kills
+    tally(f"kill -9 after a checkpoint, {loop}", kills, kills, *finish(nursery, victim, whole))

@@ -1,14 +1,18 @@
-"""Ctrl-C and SIGTERM at any moment: within ten seconds, with a checkpoint, and how to go on."""
+"""Ctrl-C, SIGTERM, SIGHUP at any moment: within ten seconds, a checkpoint, and how to go on."""
 
+import os
+import pty
 import random
+import select
 import signal
+import sys
 import time
 
 import pytest
 from driver import LOOPS, SMALL, check_valid, difference
 
 pytestmark = pytest.mark.faults
-NUMBERS = (signal.SIGINT, signal.SIGTERM)
+NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def check_obeyed(child, number, victim) -> bool:
@@ -31,7 +35,7 @@ def check_obeyed(child, number, victim) -> bool:
 def test_signals_at_random_moments(loop, nursery, reference, tmp_path, tally):
     chance, whole, victim = random.Random(f"signals {loop}"), reference(loop), tmp_path / "victim"
     tries = 0
-    for number in NUMBERS * 2:
+    for number in (*NUMBERS, signal.SIGINT):
         if victim.exists():
             child = nursery.start("train", "--resume", "victim", folder=tmp_path)
         else:
@@ -40,7 +44,7 @@ def test_signals_at_random_moments(loop, nursery, reference, tmp_path, tally):
         tries += check_obeyed(child, number, victim)
     child = nursery.run("train", "--resume", "victim", folder=tmp_path)
     assert child.status == 0, child.err
-    tally(f"SIGINT and SIGTERM, {loop}", tries, tries, *difference(victim, whole.path))
+    tally(f"SIGINT, SIGTERM and SIGHUP, {loop}", tries, tries, *difference(victim, whole.path))
 
 
 LONG = {  # what is slow, and after how many steps it has surely begun
@@ -82,3 +86,65 @@ def test_an_evaluation_that_was_cut_short_is_made_anew(nursery, tmp_path, tally)
     child = nursery.run("train", "--resume", "slow", folder=tmp_path)
     assert child.status == 0, child.err
     tally("evaluation cut short", 1, 1, *difference(tmp_path / "slow", tmp_path / "plain"))
+
+
+def test_nohup(nursery, reference, tmp_path, tally):
+    whole = reference("compiled-1")
+    child = nursery.start(*whole.arguments, "--out", "run", folder=tmp_path, ignore=["SIGHUP"])
+    for _ in range(5):
+        time.sleep(whole.seconds / 8)
+        child.signal(signal.SIGHUP)
+    assert child.wait() == 0, child.err
+    tally("SIGHUP under nohup", 5, 5, *difference(tmp_path / "run", whole.path))
+
+
+def test_a_terminal_that_closes(tmp_path, tally):
+    """What cannot be shown ends nothing, and the run leaves a checkpoint."""
+    arguments = ["dqn", "deep_sea/4", "--steps", "10000000", "--out", str(tmp_path / "run")]
+    command = [sys.executable, "-m", "idrl.cli", "train", *arguments, *SMALL]
+    number, terminal = pty.fork()
+    if number == 0:
+        errors = os.open(tmp_path / "err", os.O_WRONLY | os.O_CREAT)
+        os.dup2(errors, 2)
+        os.execv(sys.executable, command)
+    end = time.monotonic() + 120
+    while not list((tmp_path / "run").glob("checkpoints/step-*")):
+        assert time.monotonic() < end
+        if select.select([terminal], [], [], 0.1)[0]:
+            os.read(terminal, 10_000)
+    os.close(terminal)
+    asked = time.monotonic()
+    status = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
+    assert time.monotonic() - asked < 10
+    assert status == 130
+    assert "Traceback" not in (tmp_path / "err").read_text()
+    check_valid(tmp_path / "run")
+    tally("terminal that closes", 1, 1)
+
+
+def test_stopped_and_continued(nursery, tmp_path, tally):
+    """For longer than an environment may take: that it was stopped is no fault of its own."""
+    arguments = ["--steps", "300", *SMALL, "training.env_timeout_s=1"]
+    child = nursery.run("train", "dqn", "odd-plain", "--out", "plain", *arguments, folder=tmp_path)
+    assert child.status == 0, child.err
+    child = nursery.start("train", "dqn", "odd-slow", "--out", "slow", *arguments, folder=tmp_path)
+    for steps in (100, 300):
+        wait_for_steps(tmp_path, steps)
+        child.signal(signal.SIGSTOP)
+        time.sleep(3)
+        child.signal(signal.SIGCONT)
+    assert child.wait() == 0, child.err
+    tally("SIGSTOP and SIGCONT", 2, 2, *difference(tmp_path / "slow", tmp_path / "plain"))
+
+
+def test_the_clock_is_set_back(nursery, reference, tmp_path, tally):
+    whole = reference("hosted-2")
+    how = {"folder": tmp_path, "clock_back_s": 3600}
+    child = nursery.start(*whole.arguments, "--out", "run", **how)
+    while not list((tmp_path / "run").glob("checkpoints/step-*")):
+        time.sleep(0.01)
+    child.signal()
+    child.wait()
+    child = nursery.run("train", "--resume", "run", **how)
+    assert child.status == 0, child.err
+    tally("clock set back", 1, 1, *difference(tmp_path / "run", whole.path))

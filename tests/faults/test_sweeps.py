@@ -143,6 +143,23 @@ def test_a_worker_and_then_a_node_are_killed(cluster, whole, tmp_path, tally):
     check_same(tmp_path, whole, tally, "sweep: worker and node killed", 2, losses=2)
 
 
+def test_a_worker_is_killed_while_its_run_writes_a_checkpoint(cluster, whole, tmp_path, tally):
+    (tmp_path / "small.toml").write_text(STUDY)
+    driver = start(tmp_path, "small.toml", "--out", "small", "--address", cluster.address)
+    kills = 0
+    while kills < 2:
+        name, number = next(iter(in_the_middle(tmp_path, driver).items()))
+        worker, place = parent_of(number), tmp_path / "small" / "runs" / name / "checkpoints"
+        while Path(f"/proc/{number}").exists():
+            if any(inside.startswith(".draft-") for inside in os.listdir(place)):
+                os.kill(worker, signal.SIGKILL)
+                kills += 1
+                break
+        wait(lambda number=number: not Path(f"/proc/{number}").exists(), 60)
+    assert driver.wait(LONGEST_S) == 0, (tmp_path / "out").read_text()
+    check_same(tmp_path, whole, tally, "sweep: worker killed in a checkpoint", 2, losses=2)
+
+
 @pytest.mark.parametrize("engine", ["ray", "processes"])
 def test_the_driver_is_killed(engine, whole, tmp_path, tally):
     (tmp_path / "small.toml").write_text(STUDY)

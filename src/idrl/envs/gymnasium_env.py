@@ -14,6 +14,7 @@ from gymnasium import spaces
 from idrl.actions import Box
 from idrl.envs.host import HostEnv, Seen, Vector
 from idrl.envs.patience import Patience
+from idrl.envs.shown import Wrong, check_actions, check_observation
 from idrl.errors import IdrlError, unknown
 
 MASK = "action_mask"  # the key of `info` that PettingZoo and Gymnasium's own Taxi use
@@ -24,7 +25,10 @@ class GymnasiumEnv(HostEnv):
 
     def __init__(self, factory: Callable[[], gymnasium.Env], name: str | None = None):
         self.factory = factory
-        probe = factory()
+        # from_id has words of its own for what a constructor raises
+        probe = Patience(name or "the environment", 0).call(
+            factory, lambda: "its making", Exception
+        )
         spec_id = getattr(probe.spec, "id", None)
         self.name = name or (f"gym/{spec_id}" if spec_id else type(probe.unwrapped).__name__)
         actions = probe.action_space
@@ -38,13 +42,25 @@ class GymnasiumEnv(HostEnv):
         self.obs_shape = tuple(wrapped.observation_space.shape)
         self.obs_dtype = wrapped.observation_space.dtype
         patience = Patience(self.name, 0)
-        _, info = patience.call(lambda: wrapped.reset(seed=0), lambda: "its first reset")
+        (seen, info), (again, _) = (
+            patience.call(lambda: wrapped.reset(seed=0), lambda: "its first reset")
+            for _ in range(2)
+        )
+        self.repeats = np.array_equal(seen, again, equal_nan=True)
         self.masked = MASK in info and self.action_box is None
         wrapped.close()
 
     def one(self) -> gymnasium.Env:
         """A single environment whose observations are what the agent sees."""
-        return observe_as_array(self.factory(), self.name)
+        made = observe_as_array(self.factory(), self.name)
+        check_actions(self.action_space, made.action_space)
+        shown = made.observation_space
+        if (shown.shape, shown.dtype) != (self.obs_shape, self.obs_dtype):
+            raise Wrong(
+                f"shows {shown.dtype} of shape {shown.shape} where another one of it showed "
+                f"{self.obs_dtype} of shape {self.obs_shape}"
+            )
+        return made
 
     def make(self, count: int, timeout_s: float = 0.0) -> GymnasiumVector:
         return GymnasiumVector(self, count, timeout_s)
@@ -166,6 +182,7 @@ class ArrayObservation(gymnasium.ObservationWrapper, gymnasium.utils.RecordConst
         gymnasium.utils.RecordConstructorArgs.__init__(self)
         gymnasium.ObservationWrapper.__init__(self, env)
         space: Any = env.observation_space
+        self.shown, self.acts = space, env.action_space
         self.image = _is_image(space)
         if self.image:
             low, high = (self._turned(bound) for bound in (space.low, space.high))
@@ -179,14 +196,15 @@ class ArrayObservation(gymnasium.ObservationWrapper, gymnasium.utils.RecordConst
         )
 
     def observation(self, observation: Any) -> np.ndarray:
+        check_observation(self.shown, observation)
+        check_actions(self.acts, self.env.action_space)
         if self.image:
-            return self._turned(observation)
-        flat: Any = spaces.flatten(self.env.observation_space, observation)
+            return self._turned(np.asarray(observation))
+        flat: Any = spaces.flatten(self.shown, observation)
         return flat.astype(self.observation_space.dtype)
 
     def _turned(self, image: np.ndarray) -> np.ndarray:
-        first = _channels_first(self.env.observation_space.shape)
-        return np.moveaxis(image, 0, -1) if first else image
+        return np.moveaxis(image, 0, -1) if _channels_first(self.shown.shape) else image
 
 
 def observe_as_array(env: gymnasium.Env, name: str) -> gymnasium.Env:

@@ -16,6 +16,7 @@ from idrl.report.reference import for_task
 from idrl.report.series import QUANTITIES, Line
 from idrl.report.style import look
 from idrl.report.tables import scale
+from idrl.runs.files import write_whole
 
 if TYPE_CHECKING:
     from idrl.report.writing import Part, Report
@@ -42,7 +43,7 @@ def write_page(report: Report, target: Path, *, band: str, reference: Reference)
         "Report", style=asset("idrl.report", "report.css"), body=text, data=data,
         script=asset("idrl.report", "report.js"),
     )  # fmt: skip
-    target.write_text(made, encoding="utf-8")
+    write_whole(target, made)
 
 
 def _head(report: Report, looks: dict, band: str) -> str:

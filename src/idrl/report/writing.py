@@ -17,6 +17,7 @@ from idrl.report.reading import LeftOut, read_runs
 from idrl.report.reference import for_task, read_reference
 from idrl.report.sheets import Sheet
 from idrl.report.tables import sheets
+from idrl.runs.files import write_whole
 
 MARK = "report.json"  # tells a folder that an earlier report made, and may be written over
 
@@ -62,7 +63,7 @@ def make_report(
     for name in earlier:
         shutil.rmtree(out / name, ignore_errors=True)
     about = {"sections": names, "runs": len(records)}
-    (out / MARK).write_text(json.dumps(about, indent=1) + "\n")
+    write_whole(out / MARK, json.dumps(about, indent=1) + "\n")  # else it is nobody's folder
     parts = []
     for section, name in zip(found, names, strict=True):
         folder = out / name
@@ -73,7 +74,7 @@ def make_report(
         figures = write_figures(section, folder, band=band, reference=published)
         parts.append(Part(section, name, made, figures, _configs(section, folder, name)))
     report = Report(parts, left_out, remarks)
-    (out / "report.md").write_text(markdown(report), encoding="utf-8")
+    write_whole(out / "report.md", markdown(report))
     write_page(report, out / "index.html", band=band, reference=published)
     return report
 
@@ -97,7 +98,7 @@ def _earlier(out: Path) -> list[str]:
     """The folders of an earlier report in `out`, which may go; anything else there may not."""
     if out.exists() and not out.is_dir():
         raise IdrlError(f"-o {str(out)!r} is a file; a report is a folder.")
-    if not out.is_dir() or not any(out.iterdir()):
+    if not out.is_dir() or all(inside.name == f".{MARK}.draft" for inside in out.iterdir()):
         return []
     try:
         names = json.loads((out / MARK).read_text(encoding="utf-8"))["sections"]

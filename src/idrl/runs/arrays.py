@@ -72,6 +72,15 @@ def array_shape(path: Path, name: str) -> tuple[int, ...] | None:
         raise IdrlError(f"{path.name} cannot be read: {error}.") from None
 
 
+def check_finite(tree: Any, what: str) -> None:
+    """Refuse weights with a NaN or an infinity, which would make any action as good as another."""
+    wrong = next((n for n, x in _named(jax.device_get(tree)) if not np.isfinite(x).all()), None)
+    if wrong is not None:
+        raise IdrlError(
+            f"{what} cannot be used: {wrong!r} in them holds numbers that are not finite."
+        )
+
+
 def read_metadata(path: Path) -> dict[str, str]:
     try:
         with safe_open(path, framework="numpy") as saved:

@@ -43,15 +43,15 @@ def save(folder: Path, steps: int, tree: Any, meta: dict[str, Any], keep: int = 
         shutil.rmtree(draft, ignore_errors=True)  # it may be what fills the disk
         raise
     if place.exists():  # the same step again, after a resume
-        _discard(place)
+        discard(place)
     draft.rename(place)
     sync(folder)
     for old in listed(folder)[:-keep]:
-        _discard(old)
+        discard(old)
     return place
 
 
-def _discard(place: Path) -> None:
+def discard(place: Path) -> None:
     """Delete a checkpoint so that no half of it is ever found in its place."""
     away = place.with_name(f".old-{place.name}")
     shutil.rmtree(away, ignore_errors=True)
@@ -74,14 +74,18 @@ def listed(folder: Path) -> list[Path]:
 
 
 def newest(
-    folder: Path, check: Callable[[dict[str, Any]], None] = lambda meta: None
-) -> tuple[Path | None, dict[str, str]]:
+    folder: Path, check: Callable[[dict[str, Any]], None] = lambda meta: None,
+    before: Path | None = None,
+) -> tuple[Path | None, dict[str, str]]:  # fmt: skip
     """The newest intact checkpoint, and what is wrong with each that was passed over, by name.
 
-    `check` looks at a checkpoint's meta and raises ValueError where it cannot be used.
+    `check` looks at a checkpoint's meta and raises ValueError where it cannot be used; `before`:
+    only those older than this one.
     """
     damaged: dict[str, str] = {}
     for place in reversed(listed(folder)):
+        if before is not None and place.name >= before.name:
+            continue
         try:
             check(read_manifest(place)["meta"])
             return place, damaged

@@ -157,21 +157,25 @@ def free_name(root: Path, stem: str) -> Path:
 
 def describe() -> dict[str, Any]:
     """What a reader needs to repeat a run: versions, commit, command, machine."""
-    versions = {}
-    for name in _LIBRARIES:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            versions[name] = "unknown"
     return {
         "format": FORMAT,
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         "commit": _commit(),
         "python": platform.python_version(),
-        "versions": versions,
+        "versions": versions(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
     }
+
+
+def versions() -> dict[str, str]:
+    found = {}
+    for name in _LIBRARIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "unknown"
+    return found
 
 
 def _commit() -> str:

@@ -21,8 +21,8 @@ from typing import Any
 import tomli_w
 
 from idrl.errors import IdrlError
-from idrl.report.reading import read_run
 from idrl.runs import checkpoint
+from idrl.runs.folder import RunFolder
 from idrl.sweep.folder import Outcome, read_outcome, write_outcome
 from idrl.sweep.job import Job
 from idrl.sweep.machine import some_cores
@@ -89,7 +89,7 @@ def _run(job: Job, store: Store, session: str, cores: str, gpu) -> tuple[str, st
         store.push(job.name)
         with contextlib.suppress(OSError):
             store.write(f"logs/{job.name}.log", _tail(log, 0)[-100_000:])
-    if process.returncode == 0:
+    if process.returncode == 0 and is_finished(path):
         return "done", "", cpu_s
     if asked:
         return asked, "", cpu_s
@@ -142,14 +142,16 @@ def _tell(store: Store, job: Job, tail: Tail) -> None:
 
 
 def is_finished(path: Path) -> bool:
-    """By the folder itself: whoever wrote it may have died before it could say so."""
+    """By the folder alone: whoever wrote it may have died before it could say so, and a process
+    that ends with status 0 may have been ended by its environment."""
     try:
-        record = read_run(path)
-        places = checkpoint.listed(path / "checkpoints")
-        return bool(places) and checkpoint.read_manifest(places[-1])["steps"] >= int(
-            record.config["training"]["steps"]
-        )
-    except (ValueError, OSError, KeyError):  # IdrlError is a ValueError
+        folder = RunFolder.open(path)
+        steps = int(folder.read_config()["training"]["steps"])
+        last = checkpoint.read_manifest(checkpoint.listed(folder.checkpoints)[-1])
+        meta = last["meta"]
+        told = all(folder.tables[name].length() >= n for name, n in meta["sizes"].items())
+        return last["steps"] >= steps and told and not meta.get("pending", False)
+    except (ValueError, OSError, LookupError, TypeError, AttributeError):  # forged, or none yet
         return False
 
 
@@ -187,6 +189,8 @@ def _error(text: str, status: int) -> str:
     if status < 0:
         name = signal.Signals(-status).name
         return f"its process was ended by {name}"
+    if status == 0:
+        return "its process ended with status 0 before the run was finished"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     told = [line for line in lines if line.startswith("idrl: ")] or lines
     return (told[-1] if told else f"exit status {status}").removeprefix("idrl: ")[:500]

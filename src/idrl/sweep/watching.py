@@ -22,7 +22,7 @@ class Tail:
         self.rate = 0.0
 
     def read(self) -> dict[str, Any]:
-        steps, now = last_step(self.path / "metrics.csv"), time.time()
+        steps, now = last_step(self.path / "metrics.csv"), time.monotonic()
         if self.before is None:
             self.before = steps, now
         elif steps > self.before[0]:
@@ -30,7 +30,7 @@ class Tail:
             self.rate = made / max(now - self.before[1], 1e-9)
             self.before = steps, now
         return {
-            "steps": steps, "of": self.job.steps, "rate": self.rate, "at": now,
+            "steps": steps, "of": self.job.steps, "rate": self.rate, "at": time.time(),
             "evaluations": evaluations(self.path),
         }  # fmt: skip
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -59,9 +60,7 @@ class Compiled(Learner):
             over(self._random_steps, (SEEDS, SAME), specs),
             donate_argnums=used, compiler_options=quick(),
         )  # fmt: skip
-        self._run = jax.jit(
-            over(self._block, (SEEDS, SAME), (SEEDS, (STEPS_SEEDS, SEEDS))), donate_argnums=used
-        )
+        self._run = functools.cache(self._running)  # by its iterations
         self._enter = jax.jit(
             over(self._first_stretch, (SEEDS, SAME), specs), compiler_options=quick()
         )
@@ -149,14 +148,26 @@ class Compiled(Learner):
         self, state: TrainState, start: Any
     ) -> tuple[TrainState, tuple[Episodes, dict[str, Any]]]:
         c = self.cadence
-        state, out = self._run(state, start)
-        end = int(start) + c.block
+        end = c.end(int(start))
+        state, out = self._run(end - int(start))(state, start)
         if c.block < c.target_every and due(int(start), end, c.target_every):
             state = self._copy(state, end)
         return state, out
 
-    def _block(self, state: TrainState, start) -> tuple[TrainState, tuple[Episodes, dict]]:
-        """`cadence.block` iterations from iteration `start` on."""
+    def _running(self, count: int):
+        """The program of a block. The short one that ends a longer run is run once."""
+        c = self.cadence
+        once = count < c.block and c.total > c.block
+        specs = (SEEDS, SAME), (SEEDS, (STEPS_SEEDS, SEEDS))
+        return jax.jit(
+            self._over_devices(functools.partial(self._block, count), *specs),
+            donate_argnums=() if self.debug else 0, compiler_options=quick() if once else None,
+        )  # fmt: skip
+
+    def _block(
+        self, count: int, state: TrainState, start
+    ) -> tuple[TrainState, tuple[Episodes, dict]]:
+        """`count` iterations from iteration `start` on, where a whole block may begin."""
         c = self.cadence
 
         def cycle(state, first):
@@ -165,15 +176,18 @@ class Compiled(Learner):
                 state = self._copy_target(state, first + inner)
             return state, out
 
-        before, inner = state.agent.params, min(c.block, c.target_every)
-        state, ((episodes, told), metrics) = loop(
-            cycle, state, start + inner * jnp.arange(c.block // inner)
-        )
+        before, inner = state.agent.params, min(count, c.target_every)
+        cycles, rest = divmod(count, inner)
+        state, out = loop(cycle, state, start + inner * jnp.arange(cycles))
+        parts = [out]
+        if rest:  # of a short block
+            state, out = loop(self._iteration, state, start + jnp.arange(count - rest, count))
+            parts.append(out)
         state = hold(state, before)
-        flat = functools.partial(_flatten, leaf_axes=2)  # [vector steps, S, E]
-        told = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]).mean(0), told)
-        metrics = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]).mean(0), metrics)
-        return state, (jax.tree.map(flat, episodes), metrics | told)
+        seen, metrics = zip(*parts, strict=True)
+        episodes, told = zip(*seen, strict=True)
+        means = [jax.tree.map(lambda x: x.mean(0), _joined(x, 1)) for x in (metrics, told)]
+        return state, (_joined(episodes, 2), means[0] | means[1])  # [vector steps, S, E]
 
     def _iteration(self, state: TrainState, i) -> tuple[TrainState, Any]:
         c = self.cadence
@@ -245,7 +259,7 @@ class Compiled(Learner):
         c = self.cadence
         one = jax.tree.map(lambda x: np.asarray(x)[index : index + 1], state)
         iteration = jax.jit(self._iteration)
-        for i in range(int(start), int(start) + c.block):
+        for i in range(int(start), c.end(int(start))):
             after, _ = iteration(one, np.int32(i))
             if np.asarray(after.failed)[0] >= 0:
                 return first_bad_operation(self._iteration, one, np.int32(i))
@@ -258,5 +272,10 @@ class Compiled(Learner):
         pass
 
 
-def _flatten(x: jax.Array, leaf_axes: int) -> jax.Array:
-    return x.reshape(-1, *x.shape[x.ndim - leaf_axes :])
+def _joined(parts: Sequence[Any], leaf_axes: int) -> Any:
+    """One after the other, their loops' axes flattened."""
+
+    def join(*leaves: jax.Array) -> jax.Array:
+        return jnp.concatenate([x.reshape(-1, *x.shape[x.ndim - leaf_axes :]) for x in leaves])
+
+    return jax.tree.map(join, *parts)

@@ -275,6 +275,8 @@ class Hosted(Learner):
 
     def close(self) -> None:
         self.judge.close()
+        if self.thread is not None:
+            self.thread.shutdown()
         if self.vector is not None:
             self.vector.close()
         self.vector = self.now = None

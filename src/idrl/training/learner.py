@@ -20,6 +20,7 @@ from idrl import replay as ring
 from idrl.actions import Box, some_allowed
 from idrl.agents import Agent
 from idrl.agents.agent import refresh_target
+from idrl.devices import sharing
 from idrl.training import distributions
 from idrl.training.evaluation import Score
 from idrl.training.health import FINE, noted
@@ -331,7 +332,7 @@ def loop(body, carry, xs, unroll: int = 1):
 def _mesh(seeds: int) -> Mesh | None:
     """As many devices as share the seeds evenly; on a CPU that is one per core."""
     devices = jax.devices()
-    count = max(n for n in range(1, len(devices) + 1) if seeds % n == 0)
+    count = sharing(seeds, len(devices))
     return Mesh(np.array(devices[:count]), ("seeds",)) if count > 1 else None
 
 

@@ -63,6 +63,7 @@ class Cadence:
     An iteration is the shortest stretch with whole vector steps and whole updates. A block is what
     one call of the compiled program does. Whatever is due happens at the first block boundary at
     or past its count, and the next is counted from the count, not from the boundary: no drift.
+    Where blocks end does not depend on how long the run is, except that its last may be short.
 
     Where `flexible`, blocks are no compiled shapes: they end where an evaluation is due, and a
     block copies to the target by itself at every `target_every_steps`.
@@ -83,12 +84,37 @@ class Cadence:
 
     def end(self, iteration: int) -> int:
         """Where the block that begins with `iteration` ends."""
+        return min(self._whole_end(iteration), self.total)
+
+    def _whole_end(self, iteration: int) -> int:
+        """The same in a run without end."""
         end = iteration + self.block
         if not self.flexible:
             return end
-        every = self.eval_every_steps
-        next_eval = (self.steps_at(iteration) // every + 1) * every
-        return min(end, self.total, math.ceil((next_eval - self.warmup_steps) / self.steps))
+        next_eval = self.steps_at(iteration) // self.eval_every_steps + 1
+        return min(end, self._evaluated(next_eval))
+
+    def _evaluated(self, number: int) -> int:
+        """Where blocks are flexible: after how many iterations evaluation `number` is due."""
+        return math.ceil((number * self.eval_every_steps - self.warmup_steps) / self.steps)
+
+    @property
+    def last(self) -> int:
+        """Where the last block of the run begins."""
+        first = 0
+        if self.flexible:  # blocks are counted from the evaluation before
+            number = self.steps_at(self.total - 1) // self.eval_every_steps
+            first = max(0, self._evaluated(number))
+        return first + (self.total - 1 - first) // self.block * self.block
+
+    @property
+    def cut(self) -> bool:
+        """Whether a longer run is not in the same state where this one ends, or not told of it:
+        its block goes on there, or an evaluation or a row of a table is not due."""
+        often = (self.eval_every_steps, self.log_every_steps, self.distributions_every_steps)
+        counts = self.steps_at(self.last), self.steps_at(self.total)
+        told = all(due(*counts, every) for every in often if every)
+        return self._whole_end(self.last) != self.total or not told
 
     def copies(self, iteration: int) -> bool:
         """Whether a flexible block copies to the target after `iteration` iterations."""
@@ -117,21 +143,20 @@ def cadence(
     block: int | None = None, flexible: bool = False,
 ) -> Cadence:  # fmt: skip
     """`largest_block`: how many iterations are about a second's work. A `block` that is given is
-    kept: a run that is made longer goes on in the steps it began with. Flexible ones need no such
-    thing: they begin and end at the same evaluations."""
+    kept: a run goes on in the steps it began with. Flexible ones need no such thing: they begin
+    and end at the same evaluations."""
     envs, every = training.envs, learning.update_every_steps
     steps = math.lcm(envs, every)
     # At least a row and its successor, with hosted loops a row behind.
     warmup = max(math.ceil(learning.learning_starts_steps / envs), 2 + learning.n_step - 1)
-    total = max(1, math.ceil((training.steps - warmup * envs) / steps))
     target = max(1, round(learning.target_every_steps / steps))
-    eval_every = min(evaluation.every_steps, training.steps)
-    # Blocks that meet every evaluation exactly divide its period and the steps before the first.
-    grid = math.gcd(eval_every // steps, warmup * envs // steps, total)
     if flexible:
-        block = max(1, min(largest_block, total))
+        block = largest_block
     elif block is None:
-        block = _block(target, grid, total, min(total, max(1, eval_every // steps)), largest_block)
+        log = max(training.log_every_steps // steps, largest_block // 16)
+        block = _block(
+            target, evaluation.every_steps // steps, warmup * envs // steps, min(largest_block, log)
+        )
     elif block < 1 or (block % target and target % block):
         raise IdrlError(f"blocks of {block} iterations do not fit a target copied every {target}.")
     return Cadence(
@@ -142,30 +167,37 @@ def cadence(
         target_every=target,
         target_every_steps=learning.target_every_steps,
         block=block,
-        total=total if flexible else math.ceil(total / block) * block,
-        eval_every_steps=eval_every,
+        total=max(1, math.ceil((training.steps - warmup * envs) / steps)),
+        eval_every_steps=evaluation.every_steps,
         log_every_steps=training.log_every_steps,
         distributions_every_steps=training.distributions_every_steps,
         flexible=flexible,
     )
 
 
-def _block(target: int, grid: int, total: int, longest: int, largest: int) -> int:
-    """A length that divides, or is a multiple of, the target's period, and suits the evaluations.
+def _block(target: int, period: int, warmup: int, largest: int) -> int:
+    """A length that divides, or is a multiple of, the target's period, and suits the evaluations,
+    which are due every `period` iterations, `warmup` of which are over before the first.
 
     So the copy to the target needs no branch inside the compiled loop: it ends an inner loop, or
     happens between two blocks.
     """
-    largest = max(1, min(largest, longest))
+    largest = max(1, min(largest, period))
     if target > largest:
         candidates = [d for d in range(1, largest + 1) if target % d == 0]
     else:
         candidates = list(range(target, largest + 1, target))
-    # Meeting the evaluations and the end exactly is worth a block of a sixteenth of the size, not
-    # less; where that cannot be, the run overshoots as little as it can.
-    candidates = [c for c in candidates if c * 16 >= candidates[-1]]
-    fits = [c for c in candidates if grid % c == 0]
-    return fits[-1] if fits else min(candidates, key=lambda c: (-total % c, -c))
+    # Meeting the evaluations exactly is worth a block of a sixteenth of the size, not less; where
+    # that cannot be, they are at most an eighth of their period late.
+    candidates = [c for c in reversed(candidates) if c * 16 >= candidates[-1]]
+
+    def late(block: int) -> int:
+        """The latest of the first evaluations."""
+        return max(-(number * period - warmup) % block for number in range(1, 17))
+
+    fits = [c for c in candidates if period % c == 0 and warmup % c == 0]
+    near = (c for c in candidates if 8 * late(c) <= period)
+    return fits[0] if fits else next(near, None) or min(candidates, key=late)
 
 
 def due(before: int, after: int, every: int) -> bool:
