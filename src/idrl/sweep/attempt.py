@@ -23,6 +23,7 @@ import tomli_w
 from idrl.errors import IdrlError
 from idrl.report.reading import read_run
 from idrl.runs import checkpoint
+from idrl.runs.files import open_plain
 from idrl.sweep.folder import Outcome, read_outcome, write_outcome
 from idrl.sweep.job import Job
 from idrl.sweep.machine import some_cores
@@ -158,7 +159,7 @@ def _wait_for_lock(path: Path) -> None:
         return
     end = time.monotonic() + _PATIENCE_S
     while time.monotonic() < end:
-        with open(path / ".lock") as file:
+        with open_plain(path / ".lock") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 return
