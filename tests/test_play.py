@@ -157,7 +157,7 @@ def test_play_writes_a_page_and_a_video(run, tmp_path, capsys):
     data = page_data(page)
     assert (data["steps"], data["actions"], data["rule"]) == (2, 2, "IDS")
     assert len(data["sigma"]["maps"]) == 4
-    assert "http" not in page.read_text().split("<script>")[0]
+    assert "://" not in page.read_text().split("<script>")[0]
     from PIL import Image
 
     assert Image.open(video).n_frames == 2

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from idrl import __version__
+from idrl import __version__, words
 from idrl.bandits.command import add_parser as add_bandit
 from idrl.bsuite.command import add_parser as add_bsuite
 from idrl.errors import IdrlError, RunFailed, nearest
 from idrl.playing.command import add_parser as add_play
+from idrl.printing import Printer, outputs
 from idrl.report.command import add_parsers as add_reports
 from idrl.stopping import last_resort
 from idrl.sweep.command import add_parser as add_sweep
@@ -119,39 +120,61 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit status is 0, or 2 for bad input, 1 for a run that went wrong."""
-    from rich.console import Console
+_LONG = ("train", "sweep", "bsuite")  # whose work is more than what they print
 
-    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status is 0, or 2 for bad input, 1 for a run that went wrong or
+    output that could not be written, 141 where nobody read it to its end."""
+    with outputs() as (out, _):
+        errors = Printer(stderr=True)
+        status = _guarded(arguments, errors)
+        out.flush()
+        if out.error is None or status:
+            return status
+        closed = isinstance(out.error, BrokenPipeError)
+        if not closed:
+            errors.say(f"the output could not be written: {out.error}.")
+        elif _command(arguments) in _LONG:
+            errors.say("nobody read the output to its end; the work is done all the same.")
+        return 141 if closed else 1
+
+
+def _guarded(arguments: Sequence[str] | None, errors: Printer) -> int:
+    """Whatever goes wrong is a sentence."""
 
     def farewell() -> None:
         errors.show_cursor()
-        errors.print("idrl: stopped in the middle of something; runs go on with --resume.")
+        errors.say("stopped in the middle of something; runs go on with --resume.")
 
     def warned(message, category, filename, lineno, file=None, line=None) -> None:
-        errors.print(f"idrl: {message}", markup=False)
+        errors.say(message)
 
     try:
         with warnings.catch_warnings(), last_resort(farewell):
             warnings.showwarning = warned  # a sentence, as errors are, without our line numbers
-            return _run(arguments, Console(highlight=False))
+            return _run(arguments, Printer())
     except IdrlError as error:
-        errors.print(f"idrl: {error}", markup=False)
+        errors.say(error)
         return 2
-    except RunFailed as error:
-        errors.print(f"idrl: {error}", markup=False)
+    except (RunFailed, OSError) as error:  # what the system refuses
+        errors.say(error)
         return 1
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 141
+
+
+def _command(arguments: Sequence[str] | None) -> str:
+    given = sys.argv[1:] if arguments is None else arguments
+    return next((word for word in given if not word.startswith("-")), "")
 
 
 def _run(arguments: Sequence[str] | None, console) -> int:
     top = parser()
-    options = top.parse_args(arguments)
+    try:
+        options = top.parse_args(arguments)
+    except SystemExit as end:  # --help and --version
+        return int(end.code or 0)
     if options.command is None:
         top.print_help()
         return 0
@@ -195,7 +218,8 @@ def _evaluate(options, console) -> int:
     run = api.open_run(options.run)
     score = api.evaluate(run, episodes=options.episodes, frames=options.frames)
     table = Table(
-        title=f"{run.config.agent} on {run.config.env}, best weights", title_justify="left"
+        title=f"{words.title(run.config.agent, run.config.env)}, best weights",
+        title_justify="left",
     )
     for name in ("seed", "return (mean ± 95%)", "episodes", "length"):
         table.add_column(name, justify="right")

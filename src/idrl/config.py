@@ -100,4 +100,4 @@ def assignments(texts: Iterable[str]) -> list[dict[str, Any]]:
 
 def read_config(path: str | Path) -> dict[str, Any]:
     """The settings in a TOML file."""
-    return read_toml(Path(path), f"config file {str(path)!r}")
+    return read_toml(Path(path), f"config file {str(path)!r}", named=True)

@@ -15,12 +15,13 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from idrl import words
 from idrl.api import Run
 from idrl.atari import FRAMES_PER_STEP, is_atari
 from idrl.config import RunConfig
 from idrl.envs.deep_sea import solved_episode
 from idrl.report.statistics import iqm, plus_minus, share_interval
-from idrl.runs.records import numbers
+from idrl.runs.records import numbers, read_episodes, read_evaluations, read_table
 
 
 class LiveDisplay:
@@ -123,8 +124,12 @@ def summary(run: Run) -> Table:
     """One row a seed: what it reached, when it solved the task and what acting cost, where these
     are defined; below them the seeds together."""
     found = _by_seed(run)
-    frozen = {row["seed"]: f"at step {int(row['steps']):,}" for row in run.frozen}
-    table = Table(title=f"{run.config.agent} on {run.config.env}", title_justify="left")
+    stopped = read_table(run.path / "frozen.csv", ("seed", "steps"))
+    frozen = {row["seed"]: f"at step {int(row['steps']):,}" for row in stopped}
+    table = Table(
+        title=words.title(run.config.agent, run.config.env),
+        title_justify="left",
+    )
     for name in ("seed", *found, *(("frozen",) if frozen else ())):
         table.add_column(name, justify="right")
     for index, seed in enumerate(run.seeds):
@@ -141,7 +146,7 @@ def summary(run: Run) -> Table:
         if _SOLVED in found:
             notes.append(_solved(found[_SOLVED]))
     if _REGRET in found:
-        latest = {row["seed"]: row for row in run.evaluations}
+        latest = {row["seed"]: row for row in read_evaluations(run.path)}
         last = numbers(list(latest.values()), "regret")
         notes.append(
             "Regret: what the best policy expects of an episode less what acting got, summed; "
@@ -171,7 +176,7 @@ _COLUMNS: dict[str, Callable[[float], str]] = {
 
 def _by_seed(run: Run) -> dict[str, list[float]]:
     """The columns of the summary that this run has."""
-    rows, episodes = run.evaluations, run.episodes
+    rows, episodes = read_evaluations(run.path), read_episodes(run.path)
     found: dict[str, list[float]] = {name: [] for name in _COLUMNS}
     for name, column in ((_SOLVED, "bad"), (_REGRET, "regret")):
         if not (episodes and column in episodes[0]):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from idrl import api
+from idrl import api, words
 from idrl.envs import make_env
 from idrl.errors import IdrlError
 from idrl.ids import Decided, Decision
@@ -34,7 +34,8 @@ def moment(run_path: str | Path, *, seed: int | None = None, step: int = 0) -> M
         seen = episode.send(policy.predict(seen.obs, seen.allowed))
         if seen.over:
             raise IdrlError(f"the episode ended after {t + 1} steps; --step must be below that.")
-    title = f"{run.config.agent} on {run.config.env}, seed {policy.seed}, step {step}"
+    title = words.title(run.config.agent, run.config.env)
+    title += f", seed {policy.seed}, step {step}"
     decision = policy.explain(seen.obs, seen.allowed)
     if isinstance(decision, Decision):
         decision = without(decision, seen.allowed)

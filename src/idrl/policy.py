@@ -12,15 +12,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from idrl import words
 from idrl.actions import Box, to_table
 from idrl.agents import Agent, make_agent
 from idrl.config import RunConfig
 from idrl.errors import IdrlError
 from idrl.ids import Decided, Decision
-from idrl.runs.arrays import check_finite, read_arrays, read_metadata, sync, write_arrays
-from idrl.runs.files import shapes_of
+from idrl.runs.arrays import check_finite, read_arrays, read_metadata, write_arrays
+from idrl.runs.files import count, parse_json, shapes_of, sync
 from idrl.schema import build, to_dict
-from idrl.sizing import shapes
+from idrl.sizing import memory, parameters, shapes
 
 MODEL_FORMAT = 1
 
@@ -131,23 +132,20 @@ def load_policy(path: Path) -> Policy:
     text = read_metadata(path).get("idrl")
     if text is None:
         raise IdrlError(f"{name} holds no agent of idrl; agent.save(…) writes such a file.")
-    try:
-        about = json.loads(text)
-        if not isinstance(about, dict):
-            raise ValueError("it is no table")
-    except (ValueError, RecursionError) as error:
-        raise IdrlError(f"what {name} says of its agent cannot be read: {error}.") from None
+    about = parse_json(text, f"what {name} says of its agent")
     if about.get("format") != MODEL_FORMAT:
         raise IdrlError(
-            f"{name} has model format {about.get('format')!r}, written by idrl "
+            f"{name} has model format {words.value(about.get('format'))}, written by idrl "
             f"{str(about.get('version'))[:20]!r}; this idrl {metadata.version('idrl')} reads "
             f"{MODEL_FORMAT}."
         )
     config = build(RunConfig, about.get("config", {}))
     agent = make_agent(config.spec, *shapes_of(about, name))
     params, prior = shapes(agent)
+    if 4 * parameters(agent) > memory():
+        raise IdrlError(f"the networks of {name} do not fit into the memory of this machine.")
     tree = read_arrays(path, {"params": params, "prior": prior})
     seed = about.get("seed")
-    if not isinstance(seed, int):
+    if not count(2**31)(seed):
         raise IdrlError(f"{name} does not say which seed its agent is of.")
     return Policy(config, agent, tree["params"], tree["prior"], seed)

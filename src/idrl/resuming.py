@@ -12,6 +12,7 @@ from idrl.config import RunConfig
 from idrl.devices import sharing
 from idrl.errors import IdrlError
 from idrl.runs import checkpoint, segments
+from idrl.runs.files import Fits, check_entries, count, flag, number
 from idrl.runs.folder import RunFolder, versions
 from idrl.schema import build, flat, merge, to_dict
 from idrl.training.health import FINE
@@ -130,6 +131,15 @@ def restore_state(program: Program, folder: RunFolder) -> tuple[Any, dict, dict[
     return state, checkpoint.read_meta(place), damaged
 
 
+def check_step(program: Program, place: Any, meta: dict[str, Any]) -> None:
+    """Refuse a checkpoint whose count of iterations is not that of its steps."""
+    steps = program.cadence.steps_at(meta["iteration"])
+    if steps != checkpoint.steps_of(place):
+        raise IdrlError(
+            f"{place.name} is forged: its {meta['iteration']:,} iterations are {steps:,} steps."
+        )
+
+
 def load_state(program: Program, place: Any) -> Any:
     """To go on from; without what the program's tape keeps."""
     like = program.shed(program.like())
@@ -154,12 +164,23 @@ def damage(folder: RunFolder, damaged: dict[str, str]) -> str:
 
 def _check_meta(meta: dict[str, Any], config: RunConfig) -> None:
     """Types and ranges, since a file of unknown origin may say anything."""
-    episodes, sizes = meta.get("episodes"), meta.get("sizes")
-    numbers = [meta.get("iteration"), meta.get("block", 1)]
-    numbers += list(sizes.values()) if isinstance(sizes, dict) else [None]
-    numbers += episodes if isinstance(episodes, list) else [None]
-    good = all(type(n) is int and 0 <= n < 2**63 for n in numbers)
-    good = good and len(episodes or ()) == config.seeds
-    good = good and all(isinstance(meta.get(n, False), bool) for n in ("pending", "cut"))
-    if not good or not isinstance(meta.get("config", {}), dict):
-        raise ValueError(f"{checkpoint.MANIFEST} says what cannot be")
+
+    def by_seed(fits: Fits) -> Fits:
+        return lambda x: isinstance(x, list) and len(x) == config.seeds and all(map(fits, x))
+
+    def sizes(x: Any) -> bool:
+        return isinstance(x, dict) and all(map(count(), x.values()))
+
+    def any_number(x: Any) -> bool:
+        return isinstance(x, float) or number(x)  # of a return that is none, none
+
+    wanted: dict[str, Fits] = {
+        # counters are of 32 bits; `cadence` knows better which blocks can be
+        "iteration": count(2**31), "block": count(max(config.evaluation.every_steps, 2**16) + 1),
+        "sizes": sizes, "episodes": by_seed(count()), "regret": by_seed(any_number),
+        "pending": flag, "cut": flag, "config": lambda x: isinstance(x, dict),
+    }  # fmt: skip
+    for name in ("iteration", "sizes", "episodes"):
+        if name not in meta:
+            raise ValueError(f"{checkpoint.MANIFEST} does not say {name}")
+    check_entries(meta, wanted, checkpoint.MANIFEST)

@@ -77,7 +77,7 @@ def parse_assignment(text: str) -> dict[str, Any]:
     """`heads.q.k=20` → {'heads': {'q': {'k': 20}}}. Values: numbers, booleans, lists, words."""
     path, equals, value = text.partition("=")
     keys = path.strip().split(".")
-    if not equals or not all(keys):
+    if not equals or not all(keys) or len(keys) > 24:
         raise IdrlError(f"--set {text!r} is not of the form name.of.setting=value.")
     return functools.reduce(lambda inner, key: {key: inner}, reversed(keys), _literal(value))
 

@@ -16,7 +16,7 @@ from idrl.envs import Env, HostEnv
 from idrl.errors import IdrlError, TrainingDiverged
 from idrl.networks.trunks import NatureCnn
 from idrl.recording import Recorder
-from idrl.resuming import Found, damage, find, load_state
+from idrl.resuming import Found, check_step, damage, find, load_state
 from idrl.runs import checkpoint
 from idrl.runs.folder import RunFolder
 from idrl.runs.sinks import Sinks
@@ -87,6 +87,8 @@ def run_session(
                 found = _resume_from(folder, config, keep)
             place, meta = found.place, found.meta
             program = make_program(config, env, debug=debug_nans, block=meta.get("block"))
+            if place is not None:
+                check_step(program, place, meta)
             state = None if place is None else load_state(program, place)
             # Not before: by now it is known that the run can go on.
             with disk(folder):

@@ -80,8 +80,21 @@ def _count(tree: Any) -> int:
     return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(tree))
 
 
+_known: dict[str, Any] = {}  # of the last networks: a study asks for the same again and again
+
+
 def shapes(agent: Agent):
     """The shapes of parameters and priors."""
+    spec = agent.spec
+    key = repr((spec.trunk, spec.heads, spec.explore, agent.obs_shape, agent.actions))
+    if key not in _known:
+        if len(_known) > 1_000:
+            _known.clear()
+        _known[key] = _shapes(agent)
+    return _known[key]
+
+
+def _shapes(agent: Agent):
     example = jax.ShapeDtypeStruct((1, *agent.obs_shape), np.float32)
     try:
         state = jax.eval_shape(agent.init, jax.random.key(0), example)

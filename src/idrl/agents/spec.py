@@ -16,6 +16,9 @@ from idrl.errors import IdrlError
 from idrl.networks.heads import Actor, Bayesian, Ensemble, GaussianActor, Head, ValueHead
 from idrl.networks.trunks import Trunk
 
+MOST_STEPS = 128  # of n-step returns
+MOST_HEADS = 8
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Optimiser:
@@ -109,6 +112,8 @@ class Learning:
             target_every_steps=self.target_every_steps, replay_capacity=self.replay_capacity,
             n_step=self.n_step,
         )  # fmt: skip
+        if self.n_step > MOST_STEPS:  # each of them is compiled
+            raise IdrlError(f"{where}.n_step is {self.n_step}; it is at most {MOST_STEPS}.")
         for name in ("priority", "importance"):
             if not 0 <= getattr(self, name) <= 1:
                 raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it is in [0, 1].")
@@ -146,6 +151,11 @@ class AgentSpec:
 
     def check(self, where: str = "") -> None:
         """Refuse compositions that cannot work, and name one that would."""
+        if len(self.heads) > MOST_HEADS:
+            raise IdrlError(
+                f"an agent has {MOST_HEADS} kinds of heads at most, not {len(self.heads):,}; an "
+                "ensemble has more members with heads.q.k."
+            )
         if not self.values:
             raise IdrlError("an agent needs at least one head, for example heads.q.kind=ensemble.")
         if sum(isinstance(h, (Ensemble, Bayesian)) for h in self.heads.values()) > 1:

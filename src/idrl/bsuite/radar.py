@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from idrl.bsuite.sweeps import PUBLISHED
-from idrl.report.style import colour, figure
+from idrl.report.style import caption, colour, figure
 
 _LINES = {"boot_dqn": ("#666666", "--"), "dqn": ("#999999", ":")}  # random would sit at the centre
 
@@ -24,7 +24,7 @@ def radar(agent: str, scores: Mapping[str, float], target: Path, subtitle: str =
         _outline(axis, angles, [PUBLISHED[name][other] for name in names], color=tint, ls=style,
                  lw=1.2, marker=".", label=f"{other}, published")  # fmt: skip
     mine = [scores[name] for name in names]
-    _outline(axis, angles, mine, color=colour(agent), lw=2, marker="o", ms=5, label=agent)
+    _outline(axis, angles, mine, color=colour(agent), lw=2, marker="o", ms=5, label=caption(agent))
     if len(names) > 2:
         axis.fill(angles, mine, color=colour(agent), alpha=0.15, lw=0)
     axis.set_ylim(0, 1.05)

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from idrl import api
+from idrl import api, words
 from idrl.bsuite.scoring import Runs
 from idrl.bsuite.sweeps import Plan
 from idrl.config import RunConfig, resolve
 from idrl.errors import IdrlError
+from idrl.runs.files import open_plain
 from idrl.runs.folder import RunFolder
 from idrl.schema import build
 
@@ -43,18 +44,21 @@ class Watch:
     def read(self) -> list[list[float]]:
         if not self.path.exists():
             return self.values
-        with open(self.path, "rb") as file:
+        with open_plain(self.path) as file:
             file.seek(self.place)
             text = file.read()
         text = text[: text.rfind(b"\n") + 1]  # a killed process may leave half a row
         self.place += len(text)
-        for line in text.decode().splitlines():
+        for line in text.decode(errors="replace").splitlines():
             cells = line.split(",")
             if not self.names:
                 self.names = cells
                 continue
-            row = dict(zip(self.names, cells, strict=True))
-            self.values[int(row["seed"])].append(float(row[self.column]))
+            try:
+                row = dict(zip(self.names, cells, strict=True))
+                self.values[int(row["seed"])].append(float(row[self.column]))
+            except (ValueError, KeyError, IndexError):
+                raise IdrlError(f"{str(self.path)!r} is damaged: {words.value(line)}.") from None
         return self.values
 
 

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from idrl.errors import IdrlError
 from idrl.networks.layers import Dense, PatchConv
 
+MOST_LAYERS = 64  # of dense ones; each takes its time to compile
 Init = Literal["lecun_normal", "glorot_uniform", "glorot_normal", "he_normal", "torch"]
 
 
@@ -71,6 +72,8 @@ Trunk = Mlp | MinAtarCnn | NatureCnn
 
 
 def check_hidden(where: str, hidden: tuple[int, ...]) -> None:
+    if len(hidden) > MOST_LAYERS:
+        raise IdrlError(f"{where}.hidden has {len(hidden):,} layers; at most {MOST_LAYERS} do.")
     if any(width < 1 for width in hidden):
         raise IdrlError(f"{where}.hidden is {list(hidden)}; a layer has at least 1 unit.")
 

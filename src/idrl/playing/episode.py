@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from idrl import api
+from idrl import api, words
 from idrl.envs import Env, HostEnv, make_env
 from idrl.errors import IdrlError
 from idrl.ids import Decided
@@ -99,11 +99,11 @@ def play(
         sight = steps.send(thoughts[-1].done)
         rewards.append(sight.reward)
     steps.close()
-    rule = run.config.explore
+    rule, title = run.config.explore, words.title(run.config.agent, run.config.env)
     decisions = [thought.decision for thought in thoughts]
     names = ("mu", "sigma", "rho2", "regret", "info_gain", "ratio")
     return Episode(
-        title=f"{run.config.agent} on {run.config.env}, seed {policy.seed}, {weights} weights",
+        title=f"{title}, seed {policy.seed}, {weights} weights",
         seed=policy.seed,
         rule=rule.kind,
         acting=acting,

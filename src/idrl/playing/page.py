@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,8 +49,8 @@ def _page(episode: Episode, sigma: SigmaMap | None, level: Fidelity) -> str:
         "OTHER": episode.other,
         "LAMBDA": f"{episode.lam:g}",
     }
-    for name, text in facts.items():
-        body = body.replace(f"@{name}@", html.escape(text))
+    # In one go: a name that looks like a place to fill in is none.
+    body = re.sub(f"@({'|'.join(facts)})@", lambda found: html.escape(facts[found[1]]), body)
     return page(
         episode.title, style=asset("idrl.playing", "play.css"), body=body,
         data=_data(episode, sigma, level) | {"rule": rule},

@@ -21,7 +21,8 @@ class SigmaMap(NamedTuple):
 def read_sigma(run: Path, seed: int) -> SigmaMap | None:
     """None where the run has no map of this seed."""
     try:
-        rows = [row for row in read_table(run / "sigma_map.csv") if row["seed"] == str(seed)]
+        found = read_table(run / "sigma_map.csv", ("seed", "steps"))
+        rows = [row for row in found if row["seed"] == str(seed)]
         if not rows:
             return None
         values = np.array([[float(x) for x in row["sigma"].split()] for row in rows])
@@ -29,6 +30,8 @@ def read_sigma(run: Path, seed: int) -> SigmaMap | None:
         side = int((np.sqrt(8 * values.shape[1] + 1) - 1) / 2)  # N(N+1)/2 places
         maps = np.full((len(rows), side, side), np.nan)
         maps[:, *np.tril_indices(side)] = values
+    except IdrlError:
+        raise
     except (KeyError, ValueError, AttributeError, TypeError) as error:
         raise IdrlError(f"{str(run / 'sigma_map.csv')!r} is damaged: {error}.") from None
     return SigmaMap(steps, maps)

@@ -13,7 +13,7 @@ from idrl.errors import IdrlError
 from idrl.playing.candidates_video import BARS, OTHER, TAKEN, draw_candidates
 from idrl.playing.episode import Episode
 from idrl.playing.views import CELLS
-from idrl.report.style import figure
+from idrl.report.style import caption, figure
 
 
 def check_target(target: Path) -> None:
@@ -74,8 +74,9 @@ def _scene(episode: Episode) -> tuple[Any, Iterator[None]]:
             far = float(episode.reward[:t].sum())
             differ = episode.explored[t] != episode.greedy[t]
             split = f"   exploring ≠ {episode.other}" if differ else ""
+            name = caption(episode.title)
             fig.suptitle(
-                f"{episode.title}\nstep {t}   action {episode.named(t)}   return so far {far:.3g}"
+                f"{name}\nstep {t}   action {episode.named(t)}   return so far {far:.3g}"
                 + split, fontsize="medium",
             )  # fmt: skip
             yield

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from idrl import words
+
 # For the channels of a board; index 0 is the page's own ground.
 CELLS = (
     "", "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#8C8C8C", "#F0E442",
@@ -25,6 +27,7 @@ class View(NamedTuple):
 
 
 def view(env: str, observations: Sequence[Any], pictures: Sequence[np.ndarray | None]) -> View:
+    env = words.name(env)
     if pictures and pictures[0] is not None:
         frames = np.stack([_small(np.asarray(picture)) for picture in pictures])
         return View("colour", frames.astype(np.uint8), f"{env} as it draws itself")

@@ -55,8 +55,8 @@ def _compare(options, console) -> int:
 
 
 def _say_left_out(left_out, console) -> None:
-    for path, why in left_out:
-        console.print(f"Left out: {path}: {why}", markup=False)
+    for one in left_out:
+        console.print("Left out: " + ": ".join(one.shown), markup=False)
 
 
 def _paper(options, console) -> int:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from idrl import words
 from idrl.errors import IdrlError
 from idrl.report.grouping import Protocol, sections
 from idrl.report.reading import LeftOut, read_runs
@@ -33,7 +34,7 @@ def compare(one: str | Path, other: str | Path) -> Comparison:
     tasks = [key for key in a.scores if key in b.scores]
     if not tasks:
         raise IdrlError(_nothing_shared(a, b))
-    names = (a.name, b.name) if a.name != b.name else (str(one), str(other))
+    names = (a.name, b.name) if a.name != b.name else (words.name(one), words.name(other))
     columns = [Column("task"), Column(names[0], 0), Column(names[1], 0), Column("seeds")]
     columns += [Column(name, 2) for name in ("P(first better)", "from", "to")]
     rows: list[list] = []
@@ -71,7 +72,7 @@ def _side(path: str | Path) -> _Side:
             for label, group in groups.items():
                 scores[task, section.protocol] = group.scores()
                 labels.add(label)
-    name = labels.pop() if len(labels) == 1 else str(path)
+    name = labels.pop() if len(labels) == 1 else words.name(path)
     return _Side(name, scores, left_out + repeated)
 
 

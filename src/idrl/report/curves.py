@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from idrl import words
 from idrl.report.statistics import interval
-from idrl.report.style import colour, figure
-from idrl.runs.records import numbers, read_table
+from idrl.report.style import caption, colour, figure
+from idrl.runs.files import read_toml
+from idrl.runs.records import numbers, read_episodes, read_evaluations
 
 
 def learning_curve(runs: Sequence[Path], target: Path, title: str = "") -> None:
@@ -18,13 +19,13 @@ def learning_curve(runs: Sequence[Path], target: Path, title: str = "") -> None:
     fig, axis = figure()
     env = ""
     for path in runs:
-        config = tomllib.loads((path / "config.toml").read_text(encoding="utf-8"))
-        agent, env = config["agent"], config["env"]
-        tint, seeds = colour(agent), config["seeds"]
+        config = read_toml(path / "config.toml")
+        agent, env = caption(words.name(config["agent"])), caption(words.name(config["env"]))
+        tint, seeds = colour(config["agent"]), config["seeds"]
         word = "seed" if seeds == 1 else "seeds"
-        curve = over_seeds(read_table(path / "evaluations.csv"), "return_mean")
+        curve = over_seeds(read_evaluations(path), "return_mean")
         with_interval(axis, curve, tint, f"{agent}, evaluated ({seeds} {word})")
-        steps, mean = _acting(read_table(path / "episodes.csv"))
+        steps, mean = _acting(read_episodes(path))
         axis.plot(steps, mean, color=tint, ls="--", lw=1, alpha=0.8, label=f"{agent}, acting")
     axis.set(xlabel="steps of each seed", ylabel="return of an episode", title=title or env)
     axis.legend(frameon=False, fontsize="small")

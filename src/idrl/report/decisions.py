@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from idrl.ids import Decided
-from idrl.report.style import figure
+from idrl.report.style import caption, figure
 
 COLUMNS = ("mu", "sigma", "rho2", "regret", "info_gain", "ratio")
 SYMBOLS = ("μ", "σ", "ρ²", "regret Δ̂", "information gain I", "ratio Δ̂²/I")
@@ -75,5 +75,6 @@ def decision_figure(decision: Decided, target: Path, title: str = "") -> None:
         axis.errorbar(where, values, error, fmt="none", ecolor="#BBBBBB", zorder=1)
         axis.scatter(where, values, s=12, color=_OTHER, zorder=2)
         axis.scatter(where[chosen], values[chosen], s=40, color=_CHOSEN, zorder=3)
+    title = caption(title)
     fig.suptitle(title + "  (orange: chosen)" if title else "orange: chosen")
     fig.savefig(target, dpi=120)

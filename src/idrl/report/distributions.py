@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 import numpy as np
 
-from idrl.report.style import colour, figure
-from idrl.runs.records import PERCENTILES, numbers, read_table
+from idrl import words
+from idrl.report.style import caption, colour, figure
+from idrl.runs.files import read_toml
+from idrl.runs.records import PERCENTILES, numbers, read_distributions
 
 _TITLES = {
     "sigma2": "uncertainty σ²",
@@ -23,8 +24,8 @@ _BANDS = (("p0", "p100", 0.12), ("p5", "p95", 0.2), ("p25", "p75", 0.35))
 
 def distribution_bands(run: Path, target: Path) -> None:
     """A panel per quantity: percentiles over states and actions, each averaged over seeds."""
-    config = tomllib.loads((run / "config.toml").read_text(encoding="utf-8"))
-    rows = read_table(run / "distributions.csv")
+    config = read_toml(run / "config.toml")
+    rows = read_distributions(run)
     names = [name for name in _TITLES if any(row["quantity"] == name for row in rows)]
     columns = 3
     fig, axes = figure(-(-len(names) // columns), columns, figsize=(12, 6.5), squeeze=False)
@@ -43,8 +44,9 @@ def distribution_bands(run: Path, target: Path) -> None:
         axis.set_xlabel("steps of each seed")
     count = config["seeds"]
     seeds = "one seed" if count == 1 else f"mean over {count} seeds"
+    name = caption(words.title(config["agent"], config["env"]))
     fig.suptitle(
-        f"{config['agent']} on {config['env']}, a fixed batch of states, {seeds}\n"
+        f"{name}, a fixed batch of states, {seeds}\n"
         "bands 0–100, 5–95 and 25–75%, line median, dashed mean",
         fontsize="medium",
     )

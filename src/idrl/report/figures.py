@@ -14,7 +14,7 @@ from idrl.report.grouping import Group, Section
 from idrl.report.reference import Published, for_task
 from idrl.report.series import QUANTITIES, Line
 from idrl.report.statistics import estimate
-from idrl.report.style import Look, figure, look
+from idrl.report.style import Look, caption, figure, look
 from idrl.report.tables import matrices, scale
 
 BAND = {"range": "bands: lowest to highest seed", "interval": "bands: 95% intervals over seeds"}
@@ -48,18 +48,22 @@ def _figures(section: Section, band: str, reference: Reference) -> Iterator[tupl
         made = _lines(section, series.profiles(section), "score τ", "share of runs above τ", 1)
         yield "profiles", about, made
         yield "intervals", "IQM with 95% bootstrap intervals", _intervals(section)
+    taken: set[str] = set()
     for task, groups in section.tasks.items():
         recorded = {label: series.distributions(group) for label, group in groups.items()}
         recorded = {label: found for label, found in recorded.items() if found}
         if recorded:
             name = "distributions-" + "".join(c if c.isalnum() else "-" for c in task)
+            while name in taken:  # another task of nearly the same name
+                name += "-"
+            taken.add(name)
             about = f"What the agents believed on batches of states over training, {task}"
             yield name, about, _distributions(recorded, groups, section)
 
 
 def _band(axis, line: Line, drawn: Look, label: str, per_step: int = 1) -> None:
     x = line.x * per_step
-    axis.plot(x, line.y, color=drawn.colour, ls=drawn.line, lw=1.6, label=label)
+    axis.plot(x, line.y, color=drawn.colour, ls=drawn.line, lw=1.6, label=caption(label))
     axis.fill_between(x, line.low, line.high, color=drawn.colour, alpha=0.18, lw=0)
     _count_axis(axis, x)
 
@@ -94,8 +98,8 @@ def _curves(section: Section, band: str, reference: Reference):
         for other in for_task(reference, task, section.frames):
             tint = look(other.agent).colour
             axis.plot(other.frames, other.returns, color=tint, lw=1, ls=(0, (1, 1.5)),
-                      label=f"{other.agent}, published")  # fmt: skip
-        axis.set_title(task, fontsize="medium")
+                      label=caption(f"{other.agent}, published"))  # fmt: skip
+        axis.set_title(caption(task), fontsize="medium")
         handles |= {h.get_label(): h for h in axis.get_lines()}
     fig.supxlabel(section.unit, fontsize="medium")
     fig.supylabel("return of an episode", fontsize="medium")
@@ -126,7 +130,11 @@ def _intervals(section: Section):
         tint, found = section.labels()[label].look.colour, estimate(tasks)
         axis.barh(i, np.nan_to_num(found.high - found.low), left=found.low, color=tint, alpha=0.4)
         axis.plot([found.value] * 2, [i - 0.4, i + 0.4], color=tint, lw=2.5)
-    axis.set(yticks=range(len(scores)), yticklabels=list(scores), xlabel=f"IQM, {scale(section)}")
+    axis.set(
+        yticks=range(len(scores)),
+        yticklabels=list(map(caption, scores)),
+        xlabel=f"IQM, {scale(section)}",
+    )
     axis.xaxis.label.set_fontsize("small")
     axis.margins(x=0.05)
     axis.invert_yaxis()
@@ -156,7 +164,8 @@ def _distributions(recorded: dict, groups: dict[str, Group], section: Section):
             _count_axis(axis, x)
             if not column:
                 axis.set_ylabel(QUANTITIES[name], fontsize="small")
-        axes[0, column].set_title(f"{label}, {seeds_word(groups[label])}", fontsize="medium")
+        title = f"{caption(label)}, {seeds_word(groups[label])}"
+        axes[0, column].set_title(title, fontsize="medium")
     fig.supxlabel(
         f"{section.unit}; line: median, bands: middle half, 5 to 95%, all", fontsize="small"
     )

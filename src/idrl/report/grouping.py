@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from idrl import words
 from idrl.report.paper import FRAMES_PER_STEP, game_of
 from idrl.report.reading import LeftOut, Record, Seed
 from idrl.report.style import Look, look
 
+_LONGEST = 160  # letters of an agent with the settings that tell it from others
 _MORE = 1_000  # points of a curve beyond which it is thinned
 _OWN = {("", name) for name in ("agent", "env", "seed", "seeds")} | {
     ("training", "log_every_steps")
@@ -134,7 +136,7 @@ def _groups(records: list[Record], left_out: list[LeftOut]) -> dict[str, Group]:
             said = ", ".join(f"{name}={settings.get(name, 'unset')}" for name in differ)
             if said not in variants:
                 variants.append(said)
-            label = f"{agent} ({said})" if said else agent
+            label = words.name(f"{agent} ({said})", _LONGEST) if said else agent
             drawn = look(agent, variants.index(said))
             _join(groups.setdefault(label, Group(label, agent, drawn)), record, left_out)
     return groups
@@ -144,7 +146,7 @@ def _join(group: Group, record: Record, left_out: list[LeftOut]) -> None:
     here = {seed.seed: seed.run for seed in group.seeds}
     again = [seed.seed for seed in record.seeds if seed.seed in here]
     if again:
-        why = f"it repeats seed {again[0]} of {here[again[0]].name}, which counts once."
+        why = f"it repeats seed {again[0]} of {words.name(here[again[0]].name)}, which counts once."
         left_out.append(LeftOut(record.path, why))
         return
     group.seeds += record.seeds

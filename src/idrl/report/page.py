@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import numpy as np
 
@@ -72,7 +73,7 @@ def _section(part: Part, charts: dict[str, Any]) -> str:
     )
     tables = "".join(sheet.html(f"{part.folder}-") for sheet in part.sheets)
     runs = "".join(
-        f'<li>{html.escape(label)}: <a href="{html.escape(where)}">{html.escape(run)}</a></li>'
+        f'<li>{html.escape(label)}: <a href="{quote(where)}">{html.escape(run)}</a></li>'
         for label, run, where in part.configs
     )
     return (
@@ -87,8 +88,8 @@ def _left_out(report: Report) -> str:
     if not report.left_out:
         return ""
     rows = "".join(
-        f"<li><code>{html.escape(str(path))}</code>: {html.escape(why)}</li>"
-        for path, why in report.left_out
+        f"<li><code>{html.escape(path)}</code>: {html.escape(why)}</li>"
+        for path, why in (one.shown for one in report.left_out)
     )
     return f'<section id="left-out"><h2>Left out</h2><ul>{rows}</ul></section>'
 

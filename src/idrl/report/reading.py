@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import csv
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from idrl import words
 from idrl.errors import IdrlError
+from idrl.runs import files
 from idrl.runs.folder import RunFolder
-from idrl.runs.records import numbers, read_table
+from idrl.runs.records import numbers, read_distributions, read_table
 
 BANDS = ("p0", "p5", "p25", "p50", "p75", "p95", "p100")
 
@@ -40,16 +42,26 @@ class Record(NamedTuple):
 
     @property
     def agent(self) -> str:
-        return self.config["agent"]
+        """As it can be shown, as is `env`: both are names out of a file."""
+        return words.name(self.config["agent"])
 
     @property
     def env(self) -> str:
-        return self.config["env"]
+        return words.name(self.config["env"])
 
 
 class LeftOut(NamedTuple):
     path: Path
     why: str
+
+    @property
+    def shown(self) -> tuple[str, str]:
+        """Both, as anybody may be shown them."""
+        return shown_path(self.path), words.sentence(self.why)
+
+
+def shown_path(path: Path) -> str:
+    return words.name(path, 1_000)
 
 
 def read_runs(paths: Sequence[str | Path]) -> tuple[list[Record], list[LeftOut]]:
@@ -89,61 +101,43 @@ def read_run(path: Path) -> Record:
     """Refuses a run that is unfinished or damaged, with the reason."""
     config = RunFolder.open(path).read_config()
     first, count, wanted = _shape(config)
-    rows = _table(path, "evaluations.csv", ("seed", "steps"), ("return_mean",))
+    rows = read_table(path / "evaluations.csv", ("seed", "steps"), ("return_mean",))
     if not rows:
         raise IdrlError("it has no evaluations yet.")
     if count > len(rows):
         raise IdrlError(f"it is unfinished: {len(rows)} evaluations of {count} seeds.")
-    seeds = [_seed(path, seed, rows) for seed in range(first, first + count)]
+    by_seed = defaultdict(list)
+    for row in rows:
+        by_seed[int(row["seed"])].append(row)
+    seeds = [_seed(path, seed, by_seed[seed]) for seed in range(first, first + count)]
     done = min(int(seed.steps[-1]) if seed.steps.size else 0 for seed in seeds)
     if done < wanted:
         raise IdrlError(f"it is unfinished: {done:,} of {wanted:,} steps evaluated.")
     for seed in seeds:
         if not np.isfinite(seed.returns).any():
             raise IdrlError(f"no evaluation of seed {seed.seed} completed an episode.")
-    bands = _table(path, "distributions.csv", ("seed", "steps"), ("mean", *BANDS))
-    if bands and "quantity" not in bands[0]:
-        raise IdrlError("its distributions.csv is damaged: it has no column 'quantity'.")
-    return Record(path, config, seeds, bands)
+    return Record(path, config, seeds, read_distributions(path))
 
 
 def _shape(config: dict[str, Any]) -> tuple[int, int, int]:
     """First seed, number of seeds, steps; all that grouping relies on is checked to be there."""
-    try:
-        first, count = int(config["seed"]), int(config["seeds"])
-        steps = int(config["training"]["steps"])
-        int(config["evaluation"]["steps"]), int(config["evaluation"]["every_steps"])
-        words = all(isinstance(config[name], str) for name in ("agent", "env"))
-    except (KeyError, TypeError, ValueError) as error:
-        raise IdrlError(f"its config.toml is damaged: {error}.") from None
-    if not words or count < 1:
-        raise IdrlError("its config.toml is damaged: it names no agent, task or seeds.")
-    return first, count, steps
+    what = "its config.toml is damaged: it"
+    whole = {"steps": files.count(2**31), "every_steps": files.count(2**31)}
+    wanted: dict[str, dict[str, files.Fits]] = {
+        "": {"agent": files.text(2**20), "env": files.text(2**20), "seed": files.count(2**31),
+             "seeds": lambda x: files.count()(x) and x > 0},
+        "training": {"steps": whole["steps"]}, "evaluation": whole,
+    }  # fmt: skip
+    for where, entries in wanted.items():
+        table = config.get(where) if where else config
+        if not isinstance(table, dict) or not set(entries) <= set(table):
+            raise IdrlError(f"{what} does not say {', '.join(entries)} of {where or 'the run'}.")
+        files.check_entries(table, entries, what)
+    return config["seed"], config["seeds"], config["training"]["steps"]
 
 
-def _seed(path: Path, seed: int, rows: list[dict[str, str]]) -> Seed:
-    mine = [row for row in rows if row["seed"] == str(seed)]
+def _seed(path: Path, seed: int, mine: list[dict[str, str]]) -> Seed:
     steps, returns = (np.array(numbers(mine, name)) for name in ("steps", "return_mean"))
     order = np.argsort(steps, kind="stable")
     returns = np.where(np.isfinite(returns), returns, np.nan)
     return Seed(path, seed, steps[order].astype(int), returns[order])
-
-
-def _table(
-    path: Path, name: str, whole: Sequence[str], numeric: Sequence[str]
-) -> list[dict[str, str]]:
-    """A table where the columns `whole` hold whole numbers and `numeric` numbers or nothing."""
-    try:
-        rows = read_table(path / name)
-        for row in rows:
-            if None in row or None in row.values():
-                raise ValueError("a row has another number of cells than the first")
-            for column in whole:
-                int(row[column])
-            for column in numeric:
-                float(row[column] or "nan")
-    except KeyError as error:
-        raise IdrlError(f"its {name} is damaged: it has no column {error.args[0]!r}.") from None
-    except (ValueError, OSError, csv.Error) as error:
-        raise IdrlError(f"its {name} is damaged: {error}.") from None
-    return rows

@@ -9,8 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from idrl import words
 from idrl.errors import IdrlError
 from idrl.report.paper import game_of
+from idrl.runs.records import opened
 
 COLUMNS = ("agent", "game", "frames", "eval_return")
 
@@ -26,8 +28,8 @@ def read_reference(path: str | Path) -> dict[str, list[Published]]:
     path = Path(path)
     curves: dict[tuple[str, str], list[tuple[float, float]]] = {}
     try:
-        with open(path, encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file)
+        with opened(path, named=True) as lines:
+            reader = csv.DictReader(lines)
             missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
             if missing:
                 raise IdrlError(
@@ -39,14 +41,12 @@ def read_reference(path: str | Path) -> dict[str, list[Published]]:
                 curves.setdefault((row["game"], row["agent"]), []).append(point)
     except FileNotFoundError:
         raise IdrlError(f"there is no reference file {str(path)!r}.") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise IdrlError(f"the reference file {str(path)!r} cannot be read: {error}.") from None
     if not curves:
         raise IdrlError(f"the reference file {str(path)!r} has no rows.")
     found: dict[str, list[Published]] = {}
     for (game, agent), points in curves.items():
         frames, returns = np.array(sorted(points)).T
-        found.setdefault(game, []).append(Published(agent, frames, returns))
+        found.setdefault(game, []).append(Published(words.name(agent), frames, returns))
     return found
 
 

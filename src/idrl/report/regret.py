@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from idrl import words
 from idrl.report.curves import over_seeds, with_interval
 from idrl.report.statistics import interval
-from idrl.report.style import colour, figure
-from idrl.runs.records import numbers, read_table
+from idrl.report.style import caption, colour, figure
+from idrl.runs.files import read_toml
+from idrl.runs.records import numbers, read_episodes, read_evaluations
 
 _POINTS = 100
 
 
 def has_regret(run: Path) -> bool:
-    rows = read_table(run / "episodes.csv")
+    rows = read_episodes(run)
     return bool(rows) and "regret" in rows[0]
 
 
@@ -27,12 +28,13 @@ def regret_curves(runs: Sequence[Path], target: Path, title: str = "") -> None:
     fig, (acting, greedy) = figure(1, 2, figsize=(11, 4))
     env = ""
     for path in runs:
-        config = tomllib.loads((path / "config.toml").read_text(encoding="utf-8"))
-        agent, env, seeds = config["agent"], config["env"], config["seeds"]
-        label = f"{agent} ({seeds} seed{'s' * (seeds > 1)})"
-        sums = cumulative(read_table(path / "episodes.csv"))
+        config = read_toml(path / "config.toml")
+        agent, seeds = words.name(config["agent"]), config["seeds"]
+        env = caption(words.name(config["env"]))
+        label = f"{caption(agent)} ({seeds} seed{'s' * (seeds > 1)})"
+        sums = cumulative(read_episodes(path))
         with_interval(acting, sums, colour(agent), label)
-        rows = read_table(path / "evaluations.csv")
+        rows = read_evaluations(path)
         with_interval(greedy, over_seeds(rows, "regret"), colour(agent), label)
     for axis, name in ((acting, "acting policy, sum"), (greedy, "evaluated policy, an episode")):
         axis.set(xlabel="steps of each seed", ylabel=f"regret ({name})")

@@ -7,12 +7,12 @@ from pathlib import Path
 from idrl.report.curves import learning_curve
 from idrl.report.distributions import distribution_bands
 from idrl.report.regret import has_regret, regret_curves
-from idrl.runs.records import read_table
+from idrl.runs.records import read_distributions
 
 
 def draw_figures(run: Path) -> None:
     learning_curve([run], run / "curve.png")
     if has_regret(run):
         regret_curves([run], run / "regret.png")
-    if read_table(run / "distributions.csv"):
+    if read_distributions(run):
         distribution_bands(run, run / "distributions.png")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from idrl.words import csv_text, markdown
 
 NOTHING = "–"
 FORMATS = ("table", "markdown", "csv", "latex")
@@ -42,18 +42,13 @@ class Sheet:
     def markdown(self) -> str:
         rule = ["---" if c.digits is None else "--:" for c in self.columns]
         lines = [[c.name for c in self.columns], rule, *self.cells()]
-        table = "\n".join(
-            "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
-        )
-        return "\n\n".join([f"### {self.title}", table, *self.notes]) + "\n"
+        table = "\n".join("| " + " | ".join(map(markdown, line)) + " |" for line in lines)
+        notes = map(markdown, self.notes)
+        return "\n\n".join([f"### {markdown(self.title)}", table, *notes]) + "\n"
 
     def csv(self) -> str:
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([c.name for c in self.columns])
-        for row in self.rows:
-            writer.writerow(["" if _missing(value) else value for value in row])
-        return text.getvalue()
+        rows = [["" if _missing(value) else value for value in row] for row in self.rows]
+        return csv_text([[c.name for c in self.columns], *rows])
 
     def latex(self) -> str:
         """A booktabs table."""

@@ -37,6 +37,7 @@ def plus_minus(values) -> str:
 # Scores are one array of runs per task: the number of runs may differ.
 
 REPS = 10_000
+_MOST_DRAWN = 2**24  # runs in all resamples: a thousand runs are resampled ten thousand times
 SEED = 0  # of the bootstrap: the same runs give the same interval
 
 
@@ -63,7 +64,9 @@ def optimality_gap(scores, goal: float = 1.0) -> np.ndarray:
 
 
 def draw(counts: Sequence[int], reps: int = REPS, seed: int = SEED) -> list[np.ndarray]:
-    """For each task, which of its runs a resample holds: `[reps, runs]`."""
+    """For each task, which of its runs a resample holds: `[reps, runs]`. Of very many runs fewer
+    resamples, which then differ little, so that they fit into memory."""
+    reps = max(min(reps, _MOST_DRAWN // max(sum(counts), 1)), 100)
     rng = np.random.default_rng(seed)
     return [rng.integers(n, size=(reps, n)) for n in counts]
 
@@ -108,9 +111,24 @@ def chance_better(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> E
         return Estimate(value, float("nan"), float("nan"))
     x = draw([len(task) for task in ours], 2_000)
     y = draw([len(task) for task in theirs], 2_000, SEED + 1)
-    tasks = [_better(a[i], b[j]) for a, b, i, j in zip(ours, theirs, x, y, strict=True)]
+    tasks = [_each(a[i], b[j]) for a, b, i, j in zip(ours, theirs, x, y, strict=True)]
     low, high = bounds(np.mean(tasks, axis=0))
     return Estimate(value, float(low), float(high))
+
+
+def _each(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """`_better` of every row; one row at a time where all of them together are too many."""
+    reps = min(len(x), len(y))
+    x, y = x[:reps], y[:reps]
+    if reps * x.shape[1] * y.shape[1] <= _MOST_DRAWN:
+        return _better(x, y)
+    return np.array([_ranked(a, np.sort(b)) for a, b in zip(x, y, strict=True)])
+
+
+def _ranked(x: np.ndarray, y: np.ndarray) -> float:
+    """`_better` for a sorted `y`, without comparing all pairs."""
+    below = np.searchsorted(y, x, "left") + np.searchsorted(y, x, "right")
+    return float(below.mean() / 2 / len(y))
 
 
 def _better(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import zlib
 from typing import Any, NamedTuple
 
@@ -44,7 +45,7 @@ def look(agent: str, variant: int = 0) -> Look:
     if agent in _FIXED:
         tint, dash = _FIXED[agent]
     else:
-        number = zlib.crc32(agent.encode())
+        number = zlib.crc32(agent.encode("utf-8", "surrogatepass"))
         tint = _PALETTE[number % len(_PALETTE)]
         dash = _DASHES[number // len(_PALETTE) % len(_DASHES)]
     return Look(tint, _DASHES[(_DASHES.index(dash) + variant) % len(_DASHES)])
@@ -52,6 +53,21 @@ def look(agent: str, variant: int = 0) -> Look:
 
 def colour(agent: str) -> str:
     return look(agent).colour
+
+
+def caption(text: str) -> str:
+    """A name as a figure can show it: dollars are no mathematics, an underscore in front hides
+    nothing from the legend, and a letter that the font lacks is a box."""
+    known = _letters()
+    plain = "".join(c if ord(c) in known or c == "\n" else "□" for c in text)
+    return plain.replace("$", r"\$").replace("_", " _", plain.startswith("_"))
+
+
+@functools.cache
+def _letters() -> frozenset[int]:
+    from matplotlib.font_manager import findfont, get_font
+
+    return frozenset(get_font(findfont("DejaVu Sans")).get_charmap())
 
 
 def figure(*args: Any, **kwargs: Any):

@@ -9,15 +9,17 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 
+from idrl import words
 from idrl.errors import IdrlError
 from idrl.report.figures import Reference, write_figures
 from idrl.report.grouping import Section, sections
-from idrl.report.reading import LeftOut, read_runs
+from idrl.report.reading import LeftOut, read_runs, shown_path
 from idrl.report.reference import for_task, read_reference
 from idrl.report.sheets import Sheet
 from idrl.report.tables import sheets
-from idrl.runs.files import write_whole
+from idrl.runs.files import check_plain, read_json, read_text, write_whole
 
 MARK = "report.json"  # tells a folder that an earlier report made, and may be written over
 
@@ -60,6 +62,7 @@ def make_report(
         if name not in earlier and (out / name).exists():
             raise IdrlError(f"{str(out / name)!r} is no earlier report's; choose another -o.")
     out.mkdir(parents=True, exist_ok=True)
+    check_plain(out)
     for name in earlier:
         shutil.rmtree(out / name, ignore_errors=True)
     about = {"sections": names, "runs": len(records)}
@@ -80,17 +83,23 @@ def make_report(
 
 
 def markdown(report: Report) -> str:
-    lines = ["# Report", *report.remarks]
+    plain = words.markdown
+    lines = ["# Report", *map(plain, report.remarks)]
     for part in report.parts:
-        lines.append(f"## {part.section.title}")
+        lines.append(f"## {plain(part.section.title)}")
         lines += [sheet.markdown().rstrip() for sheet in part.sheets]
         lines += [
-            f"![{about}]({part.folder}/{name}.png)\n\n{about}" for name, about in part.figures
+            f"![{plain(about)}]({quote(part.folder)}/{quote(name)}.png)\n\n{plain(about)}"
+            for name, about in part.figures
         ]
-        runs = [f"- {label}: [{run}]({where})" for label, run, where in part.configs]
+        runs = [
+            f"- {plain(label)}: [{plain(run)}]({quote(where)})"
+            for label, run, where in part.configs
+        ]
         lines += ["### Settings of the runs", "\n".join(runs)]
     if report.left_out:
-        lines += ["## Left out", "\n".join(f"- `{p}`: {why}" for p, why in report.left_out)]
+        told = [": ".join(map(plain, one.shown)) for one in report.left_out]
+        lines += ["## Left out", "\n".join(f"- {one}" for one in told)]
     return "\n\n".join(lines) + "\n"
 
 
@@ -101,9 +110,9 @@ def _earlier(out: Path) -> list[str]:
     if not out.is_dir() or all(inside.name == f".{MARK}.draft" for inside in out.iterdir()):
         return []
     try:
-        names = json.loads((out / MARK).read_text(encoding="utf-8"))["sections"]
-        return [name for name in names if re.fullmatch(r"[\w-]+", name)]
-    except (OSError, ValueError, KeyError, TypeError):
+        names = read_json(out / MARK)["sections"]
+        return [name for name in names if re.fullmatch(r"[\w-]{1,200}", name)]
+    except (IdrlError, KeyError, TypeError):
         raise IdrlError(
             f"-o {str(out)!r} holds other files than a report's; choose a new or an empty folder."
         ) from None
@@ -114,7 +123,7 @@ def _names(found: list[Section]) -> list[str]:
     names: list[str] = []
     families = [section.family for section in found]
     for family in families:
-        plain = re.sub(r"[^\w-]", "-", family) or "tasks"
+        plain = re.sub(r"[^\w-]", "-", family)[:60] or "tasks"
         alone = families.count(family) == 1 and plain not in names
         tries = (f"{plain}-{number}" for number in itertools.count(1))
         names.append(plain if alone else next(name for name in tries if name not in names))
@@ -128,9 +137,10 @@ def _configs(section: Section, folder: Path, name: str) -> list[tuple[str, str, 
         for label, group in groups.items():
             for record in group.records:
                 number = len(copied) + 1
-                file = f"{number:03d}-{record.path.resolve().name}.toml"
-                shutil.copyfile(record.path / "config.toml", folder / "configs" / file)
-                copied.append((label, str(record.path), f"{name}/configs/{file}"))
+                file = f"{number:03d}-{words.file_name(record.path.resolve().name)}.toml"
+                text = read_text(record.path / "config.toml")
+                (folder / "configs" / file).write_text(text, encoding="utf-8")
+                copied.append((label, shown_path(record.path), f"{name}/configs/{file}"))
     return copied
 
 

@@ -3,7 +3,7 @@ cannot run code. What is in one is compared with what is wanted before a single 
 
 from __future__ import annotations
 
-import os
+import struct
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from idrl.errors import IdrlError
+from idrl.runs.files import open_plain
 
+_LARGEST_HEADER = 16 * 2**20  # bytes of names and shapes; ours have some ten thousand
 _BFLOAT16 = jnp.dtype(jnp.bfloat16)
 # As safetensors calls them. A dtype that is not here is in no state of ours.
 _DTYPES = {
@@ -45,6 +47,7 @@ def read_arrays(
     label = path if path.parent.name == "" else f"{path.parent.name}/{path.name}"
     leaves = []
     try:
+        _check_header(path)
         with safe_open(path, framework="numpy") as saved:
             known = set(saved.keys())
             for name, leaf in _named(like):
@@ -83,10 +86,19 @@ def check_finite(tree: Any, what: str) -> None:
 
 def read_metadata(path: Path) -> dict[str, str]:
     try:
+        _check_header(path)
         with safe_open(path, framework="numpy") as saved:
             return saved.metadata() or {}
     except (SafetensorError, OSError) as error:
         raise IdrlError(f"{str(path)!r} is no safetensors file: {error}.") from None
+
+
+def _check_header(path: Path) -> None:
+    """OSError where what is said of the arrays is too large to be looked at."""
+    with open_plain(path, named=True) as file:
+        (size,) = struct.unpack("<Q", file.read(8).ljust(8, b"\xff"))
+    if size > _LARGEST_HEADER:
+        raise OSError("it is no safetensors file, or its header is too large")
 
 
 def _check(what: str, shape: list[int], dtype: str, leaf: Any) -> None:
@@ -107,12 +119,3 @@ def _bits(array: np.ndarray) -> np.ndarray:
 def _named(tree: Any) -> list[tuple[str, Any]]:
     leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
     return [(jax.tree_util.keystr(path, simple=True, separator="/"), leaf) for path, leaf in leaves]
-
-
-def sync(path: Path) -> None:
-    """On the disk, not only on its way there. Of a folder: the names in it."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from idrl.errors import IdrlError
-from idrl.runs.arrays import array_shape, read_arrays, sync, write_arrays
+from idrl.runs.arrays import array_shape, read_arrays, write_arrays
+from idrl.runs.files import check_shape, open_plain, read_text, sync
 
 ARRAYS, MANIFEST = "state.safetensors", "manifest.json"
 _LARGEST_MANIFEST = 16 * 2**20  # bytes; ours are a few thousand
@@ -69,8 +71,14 @@ def set_aside(folder: Path, names: list[str]) -> None:
 
 
 def listed(folder: Path) -> list[Path]:
-    """Checkpoints, oldest first."""
-    return sorted(p for p in folder.glob("step-*") if p.is_dir())
+    """Checkpoints, oldest first. Folders of other names are not ours."""
+    found = (p for p in folder.glob("step-*") if re.fullmatch(r"step-[0-9]{12,18}", p.name))
+    return sorted((p for p in found if p.is_dir()), key=steps_of)
+
+
+def steps_of(place: Path) -> int:
+    """After how many steps a checkpoint was made."""
+    return int(place.name.removeprefix("step-"))
 
 
 def newest(
@@ -99,10 +107,10 @@ def read_manifest(place: Path) -> dict[str, Any]:
     for name in (MANIFEST, ARRAYS):
         if not (place / name).is_file():
             raise ValueError(f"{name} is missing")
-    if (place / MANIFEST).stat().st_size > _LARGEST_MANIFEST:
-        raise ValueError(f"{MANIFEST} is larger than any of ours")
+    text = read_text(place / MANIFEST, MANIFEST, _LARGEST_MANIFEST)
     try:
-        manifest = json.loads((place / MANIFEST).read_text(encoding="utf-8"))
+        manifest = json.loads(text)
+        check_shape(manifest, MANIFEST)
         said = manifest.pop("check", None)
         # Without a checksum of its own it is one of the first, which had these entries alone.
         own = said == _checksum(manifest) if said else set(manifest) == {"sha256", "steps", "meta"}
@@ -111,6 +119,8 @@ def read_manifest(place: Path) -> dict[str, Any]:
         whole = False
     if not whole:
         raise ValueError(f"{MANIFEST} does not match its checksum")
+    if manifest["steps"] != steps_of(place):
+        raise ValueError(f"{MANIFEST} is of another step")
     if _digest(place / ARRAYS) != manifest["sha256"]:
         raise ValueError(f"{ARRAYS} does not match its checksum")
     return manifest
@@ -140,5 +150,5 @@ def _checksum(manifest: dict[str, Any]) -> str:
 
 
 def _digest(path: Path) -> str:
-    with open(path, "rb") as file:
+    with open_plain(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

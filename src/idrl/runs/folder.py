@@ -19,10 +19,21 @@ from typing import Any
 
 import tomli_w
 
+from idrl import words
 from idrl.actions import Actions
 from idrl.errors import IdrlError
-from idrl.runs.arrays import sync
-from idrl.runs.files import check_no_links, read_json, read_toml, shapes_of, write_whole
+from idrl.runs.files import (
+    check_entries,
+    check_plain,
+    flag,
+    open_lock,
+    read_json,
+    read_toml,
+    shapes_of,
+    sync,
+    text,
+    write_whole,
+)
 from idrl.runs.records import Table
 
 FORMAT = 1
@@ -74,7 +85,13 @@ class RunFolder:
             raise IdrlError(
                 f"{str(path)!r} is not a run folder: it has no config.toml and run.json."
             )
-        check_no_links(folder.path)
+        check_plain(folder.path)
+        for table in folder.tables.values():
+            if table.path.is_dir():
+                raise IdrlError(f"{table.path.name!r} in {str(path)!r} is a folder, not a table.")
+        for inside in (folder.checkpoints, folder.replay):
+            if inside.is_file():
+                raise IdrlError(f"{inside.name!r} in {str(path)!r} is a file, not a folder.")
         folder._check_format()
         return folder
 
@@ -89,7 +106,7 @@ class RunFolder:
         if _is_plain(commit):
             wrote += f" (commit {str(commit)[:12]})"
         raise IdrlError(
-            f"{str(self.path)!r} has run format {version!r}; this idrl "
+            f"{str(self.path)!r} has run format {words.value(version)}; this idrl "
             f"{metadata.version('idrl')} reads format {FORMAT}. Use {wrote}, which can read it."
         )
 
@@ -100,7 +117,9 @@ class RunFolder:
         write_whole(self.config, tomli_w.dumps(config))
 
     def read_about(self) -> dict[str, Any]:
-        return read_json(self.about)
+        about = read_json(self.about)
+        check_entries(about, _ABOUT, repr(str(self.about)))
+        return about
 
     def read_shapes(self) -> tuple[tuple[int, ...], Actions]:
         """Of observations, and how many actions there are."""
@@ -125,8 +144,7 @@ class RunFolder:
     def lock(self) -> None:
         """Refuse a second process; the lock goes with this one, however it ends."""
         try:
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
-            self._lock = os.fdopen(os.open(self.path / ".lock", flags, 0o666), "w")
+            self._lock = open_lock(self.path / ".lock")
         except OSError as error:
             raise IdrlError(f"{str(self.path)!r} cannot be written to: {error}.") from None
         try:
@@ -141,14 +159,23 @@ class RunFolder:
             self._lock = None
 
 
-def _is_plain(text: Any) -> bool:
+def _is_plain(word: Any) -> bool:
     """Whether a text from a file may be shown: a version or a commit, nothing else."""
-    return isinstance(text, str) and bool(re.fullmatch(r"[A-Za-z0-9.+-]{1,64}", text))
+    return isinstance(word, str) and bool(re.fullmatch(r"[A-Za-z0-9.+-]{1,64}", word))
+
+
+def _are_sinks(told: Any) -> bool:
+    """Names of sinks with what each was told, such as a project of W&B."""
+    return isinstance(told, dict) and all(map(text(200), [*told, *told.values()]))
+
+
+# What others rely on in run.json; all else in it is for people.
+_ABOUT = {"id": _is_plain, "sinks": _are_sinks, "env_object": flag, "deterministic": flag}
 
 
 def free_name(root: Path, stem: str) -> Path:
     """`root/stem-001`, or the first number that is free."""
-    stem = re.sub(r"[^A-Za-z0-9_.=-]+", "-", stem)
+    stem = words.file_name(stem, 120)
     number = 1
     while (root / f"{stem}-{number:03d}").exists():
         number += 1

@@ -6,18 +6,23 @@ that every row is there once, whatever was half-written when the process died.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from idrl.runs.arrays import sync
+from idrl import words
+from idrl.errors import IdrlError
+from idrl.runs.files import open_plain, sync
 
+LARGEST = 2**30  # bytes of a table that is read
+_LONGEST = 2**20  # bytes of one of its lines
 PERCENTILES = (0, 5, 25, 50, 75, 95, 100)
 
 
@@ -26,10 +31,7 @@ class Table:
 
     def __init__(self, path: Path):
         self.path = path
-        self.columns: list[str] | None = None
-        if path.exists():
-            with open(path, encoding="utf-8", newline="") as file:
-                self.columns = next(csv.reader(file), None)
+        self.columns: list[str] | None = None  # once a row was written
 
     def append(self, rows: Iterable[dict[str, Any]]) -> None:
         rows = list(rows)
@@ -37,6 +39,9 @@ class Table:
             return
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
+        if self.columns is None and self.length():
+            with opened(self.path) as lines:
+                self.columns = next(csv.reader(lines), None)
         if self.columns is None:
             self.columns = list(rows[0])
             writer.writerow(self.columns)
@@ -60,14 +65,108 @@ class Table:
         """Forget everything after the first `size` bytes."""
         if self.path.exists():
             os.truncate(self.path, size)
-        self.__init__(self.path)  # type: ignore[misc]
+        self.columns = None
 
 
-def read_table(path: Path) -> list[dict[str, str]]:
-    if not path.exists():
+@contextlib.contextmanager
+def opened(path: Path, named: bool = False) -> Iterator[Iterator[str]]:
+    """The lines of a table, which may be anything: IdrlError where it is none. `named`: see
+    `files.open_plain`."""
+    try:
+        with open_plain(path, named) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > LARGEST:
+                raise ValueError(f"it has {size:,} bytes, and at most {LARGEST:,} are read")
+            yield _lines(file)
+    except (FileNotFoundError, IdrlError):
+        raise
+    except (OSError, ValueError, csv.Error) as error:
+        what = f"the file {str(path)!r}" if named else f"its {path.name}"
+        raise IdrlError(f"{what} is damaged: {_said(error)}.") from None
+
+
+def _lines(file) -> Iterator[str]:
+    while line := file.readline(_LONGEST):
+        if len(line) == _LONGEST and not line.endswith(b"\n"):
+            raise ValueError(f"a line has more than {_LONGEST:,} bytes")
+        yield line.decode("utf-8")
+
+
+def _said(error: Exception) -> str:
+    return words.sentence(" ".join(str(error).split()), 200).rstrip(".")
+
+
+def read_table(
+    path: Path, whole: Sequence[str] = (), numeric: Sequence[str] = (), maybe: Sequence[str] = ()
+) -> list[dict[str, str]]:
+    """Its rows as texts; none where there is no such file. The columns `whole` hold whole numbers
+    from 0 on, and `numeric` numbers or nothing, as `maybe` do where they are there. Where nothing
+    is asked of them a last row that is still being written is left out."""
+    try:
+        with opened(path) as lines:
+            rows = _rows(lines, growing=not whole)
+            more = [name for name in maybe if rows and name in rows[0]]
+            for row in rows:
+                _check_row(row, whole, (*numeric, *more))
+            return rows
+    except FileNotFoundError:
         return []
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+
+
+def _rows(lines: Iterator[str], growing: bool) -> list[dict[str, str]]:
+    last = ""
+
+    def noted() -> Iterator[str]:
+        nonlocal last
+        for line in lines:
+            last = line
+            yield line
+
+    reader = csv.reader(noted())
+    names = next(reader, [])
+    if len(set(names)) < len(names):
+        raise ValueError("two of its columns have the same name")
+    rows = []
+    for cells in reader:
+        if len(cells) != len(names) and cells:
+            if growing and len(cells) < len(names) and not last.endswith("\n"):
+                break
+            raise ValueError(f"line {reader.line_num} has {len(cells)} cells, not {len(names)}")
+        if cells:
+            rows.append(dict(zip(names, cells, strict=True)))
+    return rows
+
+
+def _check_row(row: dict[str, str], whole: Sequence[str], numeric: Sequence[str]) -> None:
+    for column in (*whole, *numeric):
+        if column not in row:
+            raise ValueError(f"it has no column {column!r}")
+    for column in whole:
+        if not 0 <= int(row[column]) < 2**53:
+            raise ValueError(f"{column} is {words.value(row[column])}")
+    for column in numeric:
+        if row[column]:
+            float(row[column])
+
+
+def read_evaluations(run: Path) -> list[dict[str, str]]:
+    """Of a run folder; `regret` too is a number where there is one."""
+    return _of_seeds(run / "evaluations.csv", ("return_mean", "best"), ("regret",))
+
+
+def read_episodes(run: Path) -> list[dict[str, str]]:
+    return _of_seeds(run / "episodes.csv", ("return",), ("bad", "regret"))
+
+
+def read_distributions(run: Path) -> list[dict[str, str]]:
+    rows = _of_seeds(run / "distributions.csv", ("mean", *(f"p{p}" for p in PERCENTILES)))
+    if rows and "quantity" not in rows[0]:
+        raise IdrlError("its distributions.csv is damaged: it has no column 'quantity'.")
+    return rows
+
+
+def _of_seeds(path: Path, numeric: Sequence[str], maybe: Sequence[str] = ()):
+    return read_table(path, ("seed", "steps"), numeric, maybe)
 
 
 def spread(values: np.ndarray) -> dict[str, float]:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import zstandard
 
-from idrl.runs.arrays import sync
+from idrl.runs.files import open_plain, sync
 
 PIECE_BYTES = 64 * 2**20  # of frames before they are compressed
 _WAITING = 2  # pieces that may wait for the writer
@@ -138,10 +138,10 @@ def check(folder: Path, segments: Iterable[Segment]) -> None:
     """Every byte, without unpacking them: ValueError with what is wrong."""
     for segment in segments:
         path = folder / segment.name
-        if not path.is_file():
+        if not path.exists():
             raise ValueError(f"{folder.name}/{segment.name} is missing")
-        with open(path, "rb") as file:
-            same = path.stat().st_size == segment.bytes
+        with open_plain(path) as file:
+            same = os.fstat(file.fileno()).st_size == segment.bytes
             same = same and hashlib.file_digest(file, "sha256").hexdigest() == segment.sha256
         if not same:
             raise ValueError(f"{folder.name}/{segment.name} does not match its checksum")
@@ -153,10 +153,11 @@ def read(folder: Path, segment: Segment, shape: tuple[int, ...], dtype: Any) -> 
     row = math.prod(shape) * np.dtype(dtype).itemsize
     wrong = ValueError(f"{folder.name}/{segment.name} does not hold {count} rows of {shape}")
     # Nothing is allocated that the config does not ask for, whatever a file says.
-    if count * row > max(_LARGEST, row) or path.stat().st_size > 2 * count * row + 1024:
+    if count * row > max(_LARGEST, row):
         raise wrong
     try:
-        packed = path.read_bytes()
+        with open_plain(path) as file:
+            packed = file.read(2 * count * row + 1024)
         if zstandard.frame_content_size(packed) != count * row:
             raise wrong
         data = zstandard.ZstdDecompressor().decompress(packed)

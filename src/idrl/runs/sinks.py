@@ -154,7 +154,9 @@ class Wandb:
                     id=f"{name}-{seed}", resume="allow", dir=str(path),
                     config=config | {"seed": seed},
                     # Several at once; what is printed belongs to none of them.
-                    reinit="create_new", settings=wandb.Settings(console="off", silent=True),
+                    reinit="create_new",
+                    # Links have no place in a run folder.
+                    settings=wandb.Settings(console="off", silent=True, symlink=False),
                 )  # fmt: skip
         except BaseException:
             self.close()

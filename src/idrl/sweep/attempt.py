@@ -22,6 +22,7 @@ import tomli_w
 
 from idrl.errors import IdrlError
 from idrl.runs import checkpoint
+from idrl.runs.files import open_plain
 from idrl.runs.folder import RunFolder
 from idrl.sweep.folder import Outcome, read_outcome, write_outcome
 from idrl.sweep.job import Job
@@ -160,7 +161,7 @@ def _wait_for_lock(path: Path) -> None:
         return
     end = time.monotonic() + _PATIENCE_S
     while time.monotonic() < end:
-        with open(path / ".lock") as file:
+        with open_plain(path / ".lock") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 return

@@ -111,7 +111,7 @@ def _base(name: str) -> str:
 def _resume(options, console) -> int:
     from idrl.sweep.folder import Outcome, StudyFolder, write_outcome
 
-    folder = StudyFolder.open(options.resume)
+    folder = StudyFolder.open(options.resume, writing=True)
     with _engine(options, console) as engine:
         capacity = engine.capacity()
         for name, outcome in folder.outcomes().items():

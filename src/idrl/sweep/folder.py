@@ -12,14 +12,26 @@ from typing import Any, NamedTuple
 
 import tomli_w
 
+from idrl import words
 from idrl.errors import IdrlError
-from idrl.sweep.job import Job
+from idrl.runs.files import (
+    Fits,
+    check_entries,
+    check_plain,
+    count,
+    number,
+    open_lock,
+    parse_json,
+    text,
+)
+from idrl.sweep.job import Job, is_name
 from idrl.sweep.store import Remote, Store, open_store
-from idrl.sweep.study import Study, parse
+from idrl.sweep.study import MOST_SEEDS, Study, parse
 
 FAILURES = 3  # of its own accord; then a run is set aside
 LOSSES = 10  # with its worker or node: no fault of the run's, unless it goes on for ever
 FORMAT = 1
+_LARGEST_JOBS = 2**27  # bytes; a run takes about two thousand
 
 
 class Outcome(NamedTuple):
@@ -63,30 +75,45 @@ class StudyFolder:
         return folder
 
     @classmethod
-    def open(cls, where: str) -> StudyFolder:
+    def open(cls, where: str, *, writing: bool = False) -> StudyFolder:
+        """`writing`: the study goes on, so nothing in its folder may lead out of it."""
         store = open_store(where) if "://" in where or Path(where).is_dir() else None
-        text = store.read("sweep.json") if store else None
-        if store is None or text is None:
+        said = store.read("sweep.json") if store else None
+        if store is None or said is None:
             raise IdrlError(f"{where!r} is no study's folder: it has no sweep.json.")
         try:
-            about = json.loads(text)
-            if about["format"] != FORMAT:
-                raise ValueError(f"format {about['format']!r}, and this idrl reads {FORMAT}")
-            folder = cls(store, about, str(about["name"]))
-            listed = [Job.read(job) for job in json.loads(store.read("jobs.json") or "[]")]
-        except (ValueError, KeyError, TypeError) as error:
-            raise IdrlError(f"the study in {where!r} cannot be read: {error}.") from None
-        folder.jobs = {job.name: job for job in listed}
+            about = parse_json(said, "sweep.json")
+            if about.get("format") != FORMAT:
+                told = words.value(about.get("format"))
+                raise IdrlError(f"sweep.json has format {told}, and this idrl reads {FORMAT}.")
+            if not is_name(about.get("name")) or not isinstance(about.get("study"), dict):
+                raise IdrlError("sweep.json has no name and study that can be.")
+            folder = cls(store, about, about["name"])
+            listed = parse_json(store.read("jobs.json", _LARGEST_JOBS) or "[]", "jobs.json", list)
+            jobs = [Job.read(job) for job in listed]
+        except IdrlError as error:
+            raise IdrlError(f"the study in {where!r} cannot be read: {error}") from None
+        folder.jobs = {job.name: job for job in jobs}
+        if len(folder.jobs) < len(jobs) or sum(job.seeds for job in jobs) > MOST_SEEDS:
+            raise IdrlError(
+                f"the study in {where!r} cannot be read: jobs.json names a run twice, or more than "
+                f"{MOST_SEEDS:,} seeds."
+            )
+        if writing:
+            check_plain(store.local)
         return folder
 
     def save_jobs(self, jobs: list[Job]) -> None:
         self.jobs = {job.name: job for job in jobs}
-        text = json.dumps([job.to_dict() for job in jobs])
-        self.store.write("jobs.json", text + "\n")
+        listed = json.dumps([job.to_dict() for job in jobs])
+        self.store.write("jobs.json", listed + "\n")
 
     def lock(self) -> None:
         """One driver at a time, of one machine at least."""
-        self._lock = open(self.store.local / ".lock", "w")  # noqa: SIM115 - held until the end
+        try:
+            self._lock = open_lock(self.store.local / ".lock")  # held until the end
+        except OSError as error:
+            raise IdrlError(f"{self.store.where!r} cannot be written to: {error}.") from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -106,7 +133,8 @@ class StudyFolder:
         return found
 
     def progress(self, name: str) -> dict[str, Any]:
-        return _table(self.store.read(f"progress/{name}.json"))
+        file = f"progress/{name}.json"
+        return _table(self.store.read(file), _PROGRESS, file)
 
     def counts(self) -> Counter[str]:
         return Counter(outcome.status for outcome in self.outcomes().values())
@@ -125,7 +153,8 @@ class StudyFolder:
 
 
 def read_outcome(store: Store, name: str) -> Outcome:
-    found = _table(store.read(f"outcomes/{name}.json"))
+    file = f"outcomes/{name}.json"
+    found = _table(store.read(file), _OUTCOME, file)
     return Outcome(**{k: v for k, v in found.items() if k in Outcome._fields})
 
 
@@ -133,10 +162,30 @@ def write_outcome(store: Store, name: str, outcome: Outcome) -> None:
     store.write(f"outcomes/{name}.json", json.dumps(outcome._asdict(), indent=1) + "\n")
 
 
-def _table(text: str | None) -> dict[str, Any]:
+_STATUSES = (
+    "queued", "running", "done", "pruned", "failed", "lost", "memory", "stopped", "aside",
+)  # fmt: skip
+_OUTCOME: dict[str, Fits] = {
+    "status": lambda x: x in _STATUSES, "error": text(), "node": text(1_000),
+    **{name: count(2**31) for name in ("attempts", "failures", "losses")},
+    **{name: lambda x: number(x) and x >= 0 for name in ("wall_s", "cpu_s")},
+}  # fmt: skip
+_PROGRESS: dict[str, Fits] = {
+    "steps": count(), "of": count(), "rate": number, "at": number,
+    "evaluations": lambda x: isinstance(x, list) and all(map(_is_score, x)),
+}  # fmt: skip
+
+
+def _is_score(pair: Any) -> bool:
+    return isinstance(pair, list) and len(pair) == 2 and count()(pair[0]) and number(pair[1])
+
+
+def _table(said: str | None, wanted: dict[str, Fits], what: str) -> dict[str, Any]:
     """Of a file that may be missing, or half there at an address that cannot write whole files."""
     try:
-        found = json.loads(text or "{}")
-    except ValueError:
+        json.loads(said or "{}")
+    except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    found = parse_json(said or "{}", what)
+    check_entries(found, wanted, what)
+    return found

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from typing import Any, NamedTuple
 
+from idrl import words
 from idrl.errors import IdrlError
+from idrl.runs.files import Fits, check_entries, count, number, text
 
 
 @dataclass(frozen=True)
@@ -28,11 +31,45 @@ class Job:
     cost_s: float = 0.0  # roughly: who is longest goes first, and what is left to do
 
     @classmethod
-    def read(cls, data: dict[str, Any]) -> Job:
-        return cls(**data)
+    def read(cls, data: Any) -> Job:
+        """Out of a file, which may say anything: IdrlError where that is no run."""
+        what = "jobs.json"
+        known = {f.name for f in fields(cls)}
+        if not isinstance(data, dict) or not set(data) <= known:
+            raise IdrlError(f"{what} holds {words.value(data)}, which is no run.")
+        check_entries(data, _ENTRIES, what)
+        missing = [f.name for f in fields(cls) if f.default is MISSING and f.name not in data]
+        if missing:
+            raise IdrlError(f"{what} does not say {missing[0]} of a run.")
+        job, training = cls(**data), data["config"].get("training")
+        steps = training.get("steps") if isinstance(training, dict) else None
+        for name, said in (("steps", steps), *((n, job.config.get(n)) for n in _TWICE)):
+            if said != getattr(job, name):
+                ours, theirs = words.value(getattr(job, name)), words.value(said)
+                raise IdrlError(
+                    f"{what} says {name} = {ours} of {job.name}, and its config {theirs}."
+                )
+        return job
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def is_name(text: Any) -> bool:
+    """Whether it may name a folder within a study's, and files beside it."""
+    return isinstance(text, str) and bool(
+        re.fullmatch(r"[A-Za-z0-9_=][A-Za-z0-9_.=-]{0,199}", text)
+    )
+
+
+_TWICE = ("agent", "env", "seed", "seeds")  # in a run's config too
+_ENTRIES: dict[str, Fits] = {
+    "name": is_name, "agent": text(1_000), "env": text(1_000), "seed": count(2**31),
+    "seeds": lambda x: count(2**31)(x) and x > 0, "steps": count(2**31),
+    "variant": lambda x: isinstance(x, dict), "config": lambda x: isinstance(x, dict),
+    "cpus": lambda x: count(2**20)(x) and x > 0,
+    **{name: lambda x: number(x) and x >= 0 for name in ("gpus", "memory_gb", "cost_s")},
+}  # fmt: skip
 
 
 class Node(NamedTuple):

@@ -22,6 +22,7 @@ from idrl.sweep.study import Group, Resources, Study
 from idrl.sweep.work import memory_of
 
 _LONGEST = 120  # letters of a name; folders may have 255, and files beside them add to theirs
+MOST_RUNS = 20_000  # each has a folder, and a driver looks at all of them
 _MOST_ON_A_GPU = 4  # nobody has measured more
 
 
@@ -47,7 +48,7 @@ def nested(settings: dict[str, Any]) -> dict[str, Any]:
 def combinations(study: Study) -> list[Combination]:
     """Every one with its whole config; what cannot be is refused here, before anything starts."""
     found: list[Combination] = []
-    taken: set[tuple[str, int]] = set()
+    taken: dict[str, set[int]] = {}  # seeds by name
     for group in study.groups:
         for agent in group.agents:
             for env in group.envs:
@@ -62,13 +63,13 @@ def _combination(group: Group, agent: str, env: str, variant, taken) -> Combinat
     if is_atari(env) and game not in atari_games():
         raise unknown("Atari game", game, atari_games())
     name = name_of(config, variant)
-    for seed in group.seeds:
-        if (name, seed) in taken:
-            raise IdrlError(
-                f"two runs would be called {name} with seed {seed}; name each agent, environment "
-                "and variant once."
-            )
-        taken.add((name, seed))
+    again = taken.setdefault(name, set()).intersection(group.seeds)
+    if again:
+        raise IdrlError(
+            f"two runs would be called {name} with seed {min(again)}; name each agent, environment "
+            "and variant once."
+        )
+    taken[name].update(group.seeds)
     return Combination(name, config, group.seeds, variant, not on_host(config.env))
 
 
@@ -112,6 +113,11 @@ def pack(
     size = wanted.pack or max(len(run) for _, run in runs)
     while not wanted.pack and size > 1 and _count(runs, size) < places:
         size = (size + 1) // 2
+    if _count(runs, size) > MOST_RUNS:
+        raise IdrlError(
+            f"the study would be {_count(runs, size):,} run folders, where {MOST_RUNS:,} are the "
+            "most: split it."
+        )
     cut = [(c, part) for c, run in runs for part in parts(run, size if c.packable else 1)]
     return [_job(c, part, wanted, capacity, len(cut)) for c, part in cut]
 

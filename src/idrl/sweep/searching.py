@@ -11,7 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from idrl import words
 from idrl.errors import IdrlError
+from idrl.runs.files import open_plain
 from idrl.sweep.engines import INSTALL
 from idrl.sweep.folder import Outcome, StudyFolder
 from idrl.sweep.job import Capacity, Job, lowered
@@ -61,7 +63,14 @@ class Trials:
         if folder.remote:
             kept = folder.store.read(JOURNAL)
             self.journal.write_text(kept or "", encoding="utf-8")
-        self.study = self._open()
+        optuna()  # refuses where it is not installed
+        try:
+            self.study = self._open()
+            self.study.get_trials(deepcopy=False)
+        except Exception as error:  # whatever its reader makes of a file that may be anything
+            raise IdrlError(
+                f"{str(self.journal)!r} cannot be read: {words.value(str(error))}."
+            ) from None
         self.trials: dict[str, Any] = {}  # by the name of their run, those that are not over
         self.told: dict[str, int] = {}
 
@@ -82,7 +91,10 @@ class Trials:
         )  # fmt: skip
 
     def _count_lines(self) -> int:
-        return self.journal.read_text("utf-8").count("\n") if self.journal.exists() else 0
+        if not self.journal.exists():
+            return 0
+        with open_plain(self.journal) as file:
+            return sum(1 for _ in file)
 
     def begin(self) -> list[Job]:
         """Trials that were running, and new ones for the other places."""

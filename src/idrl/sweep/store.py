@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from idrl.errors import IdrlError
-from idrl.runs.files import write_whole
+from idrl.runs.files import LARGEST, read_text, write_whole
 
 
 def open_store(where: str) -> Store:
@@ -28,10 +28,11 @@ class Store:
         self.where = str(Path(where).absolute())
         self.local = Path(self.where)
 
-    def read(self, name: str) -> str | None:
+    def read(self, name: str, most: int = LARGEST) -> str | None:
+        """None where there is no such file."""
         try:
-            return (self.local / name).read_text(encoding="utf-8")
-        except (FileNotFoundError, NotADirectoryError):
+            return read_text(self.local / name, f"{name!r} in {self.where!r}", most)
+        except FileNotFoundError:
             return None
 
     def write(self, name: str, text: str) -> None:
@@ -81,11 +82,17 @@ class Remote(Store):
             raise IdrlError(f"{where!r} cannot be opened: {error}.") from None
         self.local.mkdir(parents=True, exist_ok=True)
 
-    def read(self, name: str) -> str | None:
+    def read(self, name: str, most: int = LARGEST) -> str | None:
+        path = f"{self.root}/{name}"
         try:
-            return self.fs.cat_file(f"{self.root}/{name}").decode()
+            data = self.fs.cat_file(path, end=most + 1)
+            if len(data) > most:
+                raise IdrlError(f"{path!r} is larger than the {most:,} bytes that are read.")
+            return data.decode()
         except FileNotFoundError:
             return None
+        except UnicodeDecodeError as error:
+            raise IdrlError(f"{path!r} cannot be read: {error}.") from None
 
     def write(self, name: str, text: str) -> None:
         path = f"{self.root}/{name}"
@@ -110,6 +117,8 @@ class Remote(Store):
         shutil.rmtree(here, ignore_errors=True)
         for path in self.fs.find(kept):
             target = here / path[path.index(f"runs/{name}/") + len(f"runs/{name}/") :]
+            if ".." in target.parts:
+                raise IdrlError(f"{path!r} leads out of its run.")
             target.parent.mkdir(parents=True, exist_ok=True)
             self.fs.get_file(path, str(target))
 

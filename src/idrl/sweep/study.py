@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from idrl import words
 from idrl.errors import IdrlError, nearest
 from idrl.runs.files import read_toml
 from idrl.schema import build, flat
 
 STOPS = ("none", "median", "asha")
+MOST = 5_000  # combinations of agents, environments and settings
+MOST_SEEDS = 1_000_000  # of all combinations together
+_MOST_BRACES = 16  # pairs in one name
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,7 @@ def built_in() -> dict[str, str]:
     found = {}
     for file in sorted(resources.files("idrl.sweep").joinpath("studies").iterdir(), key=str):
         name = file.name.removesuffix(".toml")
-        found[name] = read_toml(Path(str(file))).get("about", "")
+        found[name] = read_toml(Path(str(file)), named=True).get("about", "")
     return found
 
 
@@ -125,7 +131,7 @@ def find(name: str) -> tuple[str, dict[str, Any]]:
                 f"there is no study {name!r}; {nearest(name, known)} A file's name ends in .toml."
             )
         path = Path(str(resources.files("idrl.sweep").joinpath("studies", f"{name}.toml")))
-    return path.stem, read_toml(path, f"study {str(path)!r}")
+    return path.stem, read_toml(path, f"study {str(path)!r}", named=True)
 
 
 def parse(data: dict[str, Any], default_name: str = "study") -> Study:
@@ -138,11 +144,18 @@ def parse(data: dict[str, Any], default_name: str = "study") -> Study:
     groups = []
     for table in tables:
         _check_keys(table, _GROUP_KEYS, "a [[group]]")
-        settings = flat(shared.get("settings", {})) | flat(table.get("settings", {}))
+        both = [given.get("settings", {}) for given in (shared, table)]
+        for given in both:
+            if not isinstance(given, dict):
+                raise IdrlError(f"settings is a table, not {words.value(given)}.")
+        settings = flat(both[0]) | flat(both[1])
         groups.append(_group(shared | table | {"settings": settings}))
     name = data.get("name", default_name)
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_.=-]+", name):
-        raise IdrlError(f"name is {name!r}; it names a folder: letters, digits and _ . = -")
+        raise IdrlError(
+            f"name is {name!r}; it names a folder, by letters, digits, _ . = and - alone."
+        )
+    _check_size(groups)
     study = Study(
         name, tuple(groups), build(Resources, data.get("resources", {}), "resources"),
         _search(data["search"]) if "search" in data else None,
@@ -152,6 +165,20 @@ def parse(data: dict[str, Any], default_name: str = "study") -> Study:
     if study.search and study.resources.pack:
         raise IdrlError("a trial of a search is one run of all its seeds: leave pack away.")
     return study
+
+
+def _check_size(groups: list[Group]) -> None:
+    """Refuse more than can be looked at one by one, before it is."""
+    sizes = [len(g.agents) * len(g.envs) * len(g.variants) for g in groups]
+    if sum(sizes) > MOST:
+        raise _too_many(f"{sum(sizes):,} combinations of agents, environments and settings")
+    seeds = sum(size * len(g.seeds) for size, g in zip(sizes, groups, strict=True))
+    if seeds > MOST_SEEDS:
+        raise _too_many(f"{seeds:,} seeds in all, where {MOST_SEEDS:,} are the most", "")
+
+
+def _too_many(what: str, most: str = f", where {MOST:,} are the most") -> IdrlError:
+    return IdrlError(f"the study has {what}{most}: split it.")
 
 
 def _search(table: Any) -> Search:
@@ -185,7 +212,10 @@ def _group(table: dict[str, Any]) -> Group:
     preset = table.get("preset")
     if preset is not None and not isinstance(preset, str):
         raise IdrlError(f"preset is {preset!r}; it is a word such as 'paper'.")
-    envs = tuple(name for env in envs for name in spread(env))
+    each = (name for env in envs for name in _spread(env))
+    envs = tuple(itertools.islice(each, MOST + 1))
+    if len(envs) > MOST:
+        raise _too_many(f"more than {MOST:,} environments in its braces", "")
     return Group(
         agents, envs, _seeds(table), counts["steps"], counts["frames"], preset, _variants(table),
         table["settings"],
@@ -194,16 +224,26 @@ def _group(table: dict[str, Any]) -> Group:
 
 def spread(text: str) -> list[str]:
     """deep_sea/{10,20} → deep_sea/10, deep_sea/20."""
+    return list(_spread(text))
+
+
+def _spread(text: str) -> Iterator[str]:
+    if text.count("{") > _MOST_BRACES or len(text) > 10_000:
+        raise IdrlError(
+            f"{words.value(text)} has more than {_MOST_BRACES} pairs of braces, or 10,000 letters."
+        )
     found = re.search(r"\{([^{}]*)\}", text)
     if not found:
         if "{" in text or "}" in text:
             raise IdrlError(f"{text!r} has a brace without its other half.")
-        return [text]
+        yield text
+        return
     parts = [part.strip() for part in found[1].split(",")]
     if not all(parts):
         raise IdrlError(f"{text!r} has an empty place in its braces.")
     before, after = text[: found.start()], text[found.end() :]
-    return [name for part in parts for name in spread(before + part + after)]
+    for part in parts:
+        yield from _spread(before + part + after)
 
 
 def _words(table: dict[str, Any], key: str) -> tuple[str, ...]:
@@ -233,13 +273,15 @@ def _seeds(table: dict[str, Any]) -> tuple[int, ...]:
     else:
         if type(seeds) is not int or seeds < 1 or type(first) is not int:
             raise IdrlError(f"seeds is {seeds!r}; it is how many, 1 or more, or a list of them.")
+        if seeds > MOST_SEEDS:
+            raise _too_many(f"{words.value(seeds)} seeds, where {MOST_SEEDS:,} are the most", "")
         found = list(range(first, first + seeds))
     if not found:
         raise IdrlError("seeds is empty; name at least one.")
-    if not all(type(seed) is int and seed >= 0 for seed in found):
-        raise IdrlError(f"seeds is {found!r}; seeds are whole numbers from 0 on.")
+    if not all(type(seed) is int and 0 <= seed < 2**31 for seed in found):
+        raise IdrlError(f"seeds is {words.value(found)}; seeds are whole numbers from 0 on.")
     if len(set(found)) < len(found):
-        raise IdrlError(f"seeds names one twice: {found!r}.")
+        raise IdrlError(f"seeds names one twice: {words.value(found)}.")
     return tuple(sorted(found))
 
 
@@ -258,5 +300,8 @@ def _variants(table: dict[str, Any]) -> tuple[dict[str, Any], ...]:
         raise IdrlError("variant is written [[variant]], with settings in each.")
     if not listed:
         raise IdrlError("variant is empty; give it settings, or leave it away.")
+    size = len(listed) * math.prod(map(len, grid.values()))
+    if size > MOST:
+        raise _too_many(f"{words.value(size)} variants of its settings")
     cells = [dict(zip(grid, c, strict=True)) for c in itertools.product(*grid.values())]
     return tuple(cell | flat(entry) for entry in listed for cell in cells)

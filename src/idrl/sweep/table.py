@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ from idrl.errors import IdrlError
 from idrl.runs.records import numbers, read_table
 from idrl.sweep.folder import Outcome, StudyFolder
 from idrl.sweep.job import Job
+from idrl.words import csv_text
 
 
 def rows(folder: StudyFolder) -> list[dict[str, Any]]:
@@ -26,11 +25,18 @@ def rows(folder: StudyFolder) -> list[dict[str, Any]]:
 
 
 def _seed_rows(job: Job, outcome: Outcome, path: Path, varied: list[str]) -> list[dict[str, Any]]:
-    evaluations = read_table(path / "evaluations.csv") if outcome.over else []
+    evaluations = []
+    if outcome.over:
+        columns = ("return_mean", "best")
+        try:
+            evaluations = read_table(path / "evaluations.csv", ("seed", "steps"), columns)
+        except IdrlError as error:
+            raise IdrlError(f"{job.name}: {error}") from None
+    last = {row["seed"]: row for row in evaluations}
     settings = {name: job.variant.get(name) for name in varied}
     made = []
     for seed in range(job.seed, job.seed + job.seeds):
-        mine = [row for row in evaluations if row["seed"] == str(seed)][-1:]
+        mine = [last[str(seed)]] if str(seed) in last else []
         scores = {
             name: numbers(mine, column)[0] if mine else None
             for name, column in (("last", "return_mean"), ("best", "best"), ("steps", "steps"))
@@ -48,11 +54,8 @@ def _seed_rows(job: Job, outcome: Outcome, path: Path, varied: list[str]) -> lis
 
 
 def as_csv(found: list[dict[str, Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(found[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(found)
-    return text.getvalue()
+    names = list(found[0])
+    return csv_text([names, *([row[name] for name in names] for row in found)])
 
 
 def check_target(path: Path) -> None:

@@ -9,6 +9,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+from idrl.errors import IdrlError
+from idrl.runs.files import open_plain
 from idrl.runs.records import numbers, read_table
 from idrl.sweep.job import Job
 
@@ -38,22 +40,22 @@ class Tail:
 def last_step(path: Path) -> int:
     """Of the last whole row."""
     try:
-        with open(path, "rb") as file:
+        with open_plain(path) as file:
             file.seek(0, os.SEEK_END)
             file.seek(max(0, file.tell() - 4096))
             lines = file.read().split(b"\n")[:-1]
         return int(float(lines[-1].split(b",")[1])) if lines else 0
-    except (OSError, ValueError, IndexError):
+    except (OSError, ValueError, IndexError, OverflowError):
         return 0  # nothing yet, or the names of the columns alone
 
 
 def evaluations(path: Path) -> list[tuple[int, float]]:
     """Steps with the mean over seeds, where all of them were evaluated."""
     try:
-        rows = read_table(path / "evaluations.csv")
-        steps, returns = numbers(rows, "steps"), numbers(rows, "return_mean")
-    except (OSError, ValueError, KeyError, TypeError):
+        rows = read_table(path / "evaluations.csv", ("steps",), ("return_mean",))
+    except IdrlError:
         return []  # a row is being written
+    steps, returns = numbers(rows, "steps"), numbers(rows, "return_mean")
     found: dict[int, list[float]] = defaultdict(list)
     for step, value in zip(steps, returns, strict=True):
         if math.isfinite(step) and math.isfinite(value):

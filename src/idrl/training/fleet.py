@@ -143,6 +143,24 @@ class Voyage:
         return self.journal._replace(actions=actions[len(actions) - needed :])
 
 
+def check(env: HostEnv, journal: Journal, t: int) -> None:
+    """Refuse a journal, which may be out of a file, that no environment can have kept."""
+    box, start = getattr(env, "action_box", None), t - len(journal.actions)
+    seeds = (journal.seed >= 0) & (journal.seed < 2**31)
+    later = (journal.next_seed >= NO_SEED) & (journal.next_seed < 2**31)
+    since = (journal.since >= start) & (journal.since <= t)
+    actions = np.isnan(journal.actions)
+    if box is None:
+        actions |= (journal.actions >= -1) & (journal.actions < env.num_actions)
+    else:  # rounding may leave the box
+        low, high = np.array(box.low), np.array(box.high)
+        actions |= np.abs(journal.actions - (low + high) / 2) <= 0.51 * (high - low)
+    if start < 0 or not all(x.all() for x in (seeds, later, since, actions)):
+        raise IdrlError(
+            f"the checkpoint's journal of {env.name} is forged: it says what cannot be."
+        )
+
+
 def retrace(
     env: HostEnv, vector: Vector, fleet: Fleet, journal: Journal, t: int
 ) -> tuple[Fleet, Journal]:
@@ -151,6 +169,7 @@ def retrace(
     An environment that does not come out where it was (it draws chance from elsewhere than its
     seed) starts a new episode with the next step.
     """
+    check(env, journal, t)
     count, start = len(journal.seed), t - len(journal.actions)
     try:
         nothing = env.no_actions(count)

@@ -12,6 +12,7 @@ from idrl.agents.spec import Learning
 from idrl.errors import IdrlError
 
 _MOST = 2**31 - 1  # counters are of 32 bits
+_MOST_BLOCKS = 64  # as many times the block of now one of an earlier version may be
 
 
 def _check_counts(settings: object, where: str, *names: str) -> None:
@@ -157,6 +158,8 @@ def cadence(
         block = _block(
             target, evaluation.every_steps // steps, warmup * envs // steps, min(largest_block, log)
         )
+    elif block > max(_MOST_BLOCKS * largest_block, 1):
+        raise IdrlError(f"blocks of {block:,} iterations would take minutes; none of ours does.")
     elif block < 1 or (block % target and target % block):
         raise IdrlError(f"blocks of {block} iterations do not fit a target copied every {target}.")
     return Cadence(

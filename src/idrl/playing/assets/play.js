@@ -135,14 +135,19 @@ function returns(roots, action) {
 }
 
 function table(rows, action) {
-  const cells = (a) => ["mu", "sigma", "rho2", "regret", "info_gain", "ratio"].map((n) => `<td class="number">${short(rows[n][a])}</td>`).join("");
+  const cell = (text, kind = "") => Object.assign(document.createElement("td"), { textContent: text, className: kind });
+  const cells = (a) => ["mu", "sigma", "rho2", "regret", "info_gain", "ratio"].map((n) => cell(short(rows[n][a]), "number"));
   const said = (a) => [a === action && "taken", a === data.explored[now] && data.rule, a === data.greedy[now] && data.other].filter(Boolean).join(", ");
   let listed = names.map((_, a) => a);
   if (dims === 1) { // of many along the action those of the smallest ratio, and whom somebody takes
     const best = [...listed].sort((a, b) => rows.ratio[a] - rows.ratio[b]).slice(0, 8);
     listed = listed.filter((a) => best.includes(a) || said(a));
   }
-  $("table").innerHTML = listed.map((a) => `<tr${a === action ? ' class="taken"' : ""}><td>${label(a)}</td>${cells(a)}<td>${said(a)}</td></tr>`).join("");
+  $("table").replaceChildren(...listed.map((a) => {
+    const row = Object.assign(document.createElement("tr"), { className: a === action ? "taken" : "" });
+    row.append(cell(label(a)), ...cells(a), cell(said(a)));
+    return row;
+  }));
 }
 
 function paint(frame) {

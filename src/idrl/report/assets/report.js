@@ -10,6 +10,9 @@ const faint = (hex, alpha) => {
   return `rgba(${n >> 16}, ${(n >> 8) & 255}, ${n & 255}, ${alpha})`;
 };
 
+// Plotly takes names for HTML of its own kind.
+const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+
 // A centred moving average; gaps stay gaps.
 function smoothed(values) {
   if (width === 1) return values;
@@ -33,7 +36,7 @@ function traces(chart) {
       made.push({ ...edge, y: bend(high), fill: "tonexty", fillcolor: faint(look.colour, alpha) });
     }
     made.push({
-      x: line.x, y: bend(line.y), mode: "lines", name: line.name || line.label,
+      x: line.x, y: bend(line.y), mode: "lines", name: plain(line.name || line.label),
       line: { color: look.colour, dash: line.dash || look.dash, width: line.dash ? 1.2 : 2 },
       hovertemplate: "%{y:.4g}",
     });
