@@ -17,7 +17,11 @@ from idrl.training.learner import key_of
 from idrl.training.spec import due
 
 register_env("screens", lambda: worlds.Screens(channels_first=False))
-ENVS = {"cartpole": "cartpole", "breakout": "minatar/breakout?sticky=0&limit=1000", "screens": "screens"}
+ENVS = {
+    "cartpole": "cartpole",
+    "breakout": "minatar/breakout?sticky=0&limit=1000",
+    "screens": "screens",
+}
 NETWORKS = {
     "cartpole": ({"kind": "mlp", "hidden": [64]}, [64]),
     "breakout": ({"kind": "minatar_cnn", "channels": 16}, [128]),
