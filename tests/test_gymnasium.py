@@ -244,9 +244,10 @@ def test_one_compilation_serves_every_step():
     assert [f._cache_size() for f in functions] == [1] * len(functions)
 
 
-@pytest.mark.parametrize("agent", ["dqn", "prioritized"])
-def test_the_replay_is_not_copied(agent):
-    p = program(Toy, agent, seeds=1, learning={"replay_capacity": 2_000_000})
+@pytest.mark.parametrize(("agent", "masked"), [("dqn", False), ("prioritized", True)])
+def test_the_replay_is_not_copied(agent, masked):
+    toy = functools.partial(Toy, masked=masked)
+    p = program(toy, agent, seeds=1, learning={"replay_capacity": 2_000_000})
     like = p.like()
     state = like._replace(worlds=like.worlds.waiting)
     shown = p._show(like.worlds.fleet)

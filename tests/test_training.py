@@ -202,16 +202,20 @@ def test_one_compilation_serves_every_block():
 
 
 @pytest.mark.parametrize(
-    ("envs", "every", "mask_prob"), [(1, 1, 1.0), (1, 4, 1.0), (4, 1, 1.0), (1, 1, 0.5)]
-)
-def test_the_replay_is_not_copied(envs, every, mask_prob):
+    ("env", "envs", "every", "mask_prob"),
+    [
+        ("deep_sea/4", 1, 1, 1.0), ("deep_sea/4", 1, 4, 1.0), ("deep_sea/4", 4, 1, 1.0),
+        ("maze/4", 1, 1, 0.5),  # with masks of actions beside those of heads
+    ],
+)  # fmt: skip
+def test_the_replay_is_not_copied(env, envs, every, mask_prob):
     """A block's temporary memory stays far below a replay that dominates everything else."""
     change = _without_z(SMALL) | {
         "heads": {"q": {**SMALL["heads"]["q"], "mask_prob": mask_prob}},
         "training": {"envs": envs},
         "learning": {"replay_capacity": 4_000_000, "update_every_steps": every},
     }
-    config = resolve("dqn-ids", "deep_sea/4", changes=[change | {"seeds": 2}])
+    config = resolve("dqn-ids", env, changes=[change | {"seeds": 2}])
     p = make_program(config, make_env(config.env))
     state = p.like()
     memory = p._run(p.cadence.block).lower(state, jnp.int32(0)).compile().memory_analysis()

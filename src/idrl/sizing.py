@@ -53,16 +53,16 @@ def needs(
 ) -> dict[str, int]:
     """Bytes of one seed by what they are for. The estimate is low: numbers of environments on the
     device may take more than a byte, and what a computation needs on the way is left out. Who is
-    only `playing` has no use for the frames of a replay, where these are saved for themselves."""
+    only `playing` has no use for a replay."""
     seen, stack = math.prod(agent.obs_shape), 1
     if isinstance(env, HostEnv):
         seen, stack = seen * np.dtype(env.obs_dtype).itemsize, env.stack
-    stored = 0 if playing and stack > 1 else seen // stack  # of a stack the newest frame alone
     masked = env.masked if isinstance(env, HostEnv) else mask_of(env) is not None
     facts = 4 + (columns(env.num_actions) if masked else 0)  # numbers of a row, beside what is seen
+    row = 0 if playing else seen // stack + 4 * facts  # of a stack the newest frame alone
     learning, evaluation = config.learning, config.evaluation
     return {
-        _REPLAY: learning.replay_capacity * (stored + 4 * facts),
+        _REPLAY: learning.replay_capacity * row,
         "learning.batch_size": learning.batch_size * 2 * seen,
         "training.envs": config.training.envs * seen,
         "evaluation.envs": evaluation.envs * seen,
