@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test faults lint docs bench-setup bench clean
+.PHONY: demo test faults fuzz lint docs bench-setup bench clean
 
 demo: $(VENV)/.run
 	$(BIN)/idrl train
@@ -14,6 +14,10 @@ test: $(VENV)/.dev
 # Kills, damages and fuzzes real runs, and prints a table of what survived.
 faults: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "faults or not faults" --cases 800 tests/faults
+
+# Forges every field of every file of a run, a study and a model; `make faults` makes 500 of these.
+fuzz: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 -m faults --forged 5000 tests/faults/test_forged.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

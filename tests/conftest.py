@@ -14,6 +14,8 @@ jax.config.update("jax_num_cpu_devices", 2)
 
 def pytest_addoption(parser):
     parser.addoption("--cases", type=int, default=150, help="cases of each fuzzed test")
+    parser.addoption("--forged", type=int, default=500, help="cases of forged files")
+    parser.addoption("--forged-case", type=int, help="one of them, to look at it again")
 
 
 @pytest.fixture(scope="module")

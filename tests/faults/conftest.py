@@ -8,8 +8,10 @@ import driver
 import pytest
 
 import idrl
+from idrl.runs import checkpoint
 
-_COLUMNS = ("fault", "tries", "survived", "lost rows", "differing bits")
+_COLUMNS = ("fault", "tries", "survived", "lost rows", "differing bits", "tracebacks", "hangs")
+_ANSWERS = ("sentence", "accepted", "traceback", "hang", "growth")  # to a forged file
 
 
 @pytest.fixture(scope="session")
@@ -46,12 +48,23 @@ def copy(run, tmp_path):
 
 
 @pytest.fixture
+def alone(copy):
+    """A run with one checkpoint: there is none before it to go on from."""
+    shutil.rmtree(checkpoint.listed(copy / "checkpoints")[0])
+    return copy
+
+
+@pytest.fixture
 def tally(record_property):
     """Add to a row of the table."""
 
-    def add(fault: str, tries: int, survived: int, lost: int = 0, bits: int = 0) -> None:
-        record_property("fault", json.dumps([fault, tries, survived, lost, bits]))
-        assert (survived, lost, bits) == (tries, 0, 0), fault
+    def add(
+        fault: str, tries: int, survived: int, lost: int = 0, bits: int = 0, tracebacks: int = 0,
+        hangs: int = 0,
+    ) -> None:  # fmt: skip
+        wrong = [lost, bits, tracebacks, hangs]
+        record_property("fault", json.dumps([fault, tries, survived, *wrong]))
+        assert (survived, *wrong) == (tries, 0, 0, 0, 0), fault
 
     return add
 
@@ -63,13 +76,16 @@ def cases(request) -> int:
 
 
 def pytest_terminal_summary(terminalreporter):
-    rows = defaultdict(lambda: [0, 0, 0, 0])
+    rows = defaultdict(lambda: [0] * (len(_COLUMNS) - 1))
+    answers = [0] * len(_ANSWERS)
     for reports in terminalreporter.stats.values():
         for report in reports:
             for name, text in getattr(report, "user_properties", ()):
                 if name == "fault" and report.when == "call":
                     fault, *numbers = json.loads(text)
                     rows[fault] = [a + b for a, b in zip(rows[fault], numbers, strict=True)]
+                elif name == "answers" and report.when == "call":
+                    answers = [a + b for a, b in zip(answers, json.loads(text), strict=True)]
     if not rows:
         return
     width = max(map(len, rows))
@@ -80,3 +96,6 @@ def pytest_terminal_summary(terminalreporter):
     rows["all"] = [sum(column) for column in zip(*rows.values(), strict=True)]
     for fault, numbers in rows.items():
         terminalreporter.write_line(fault.ljust(width) + "".join(f"{n:>16,}" for n in numbers))
+    if any(answers):
+        told = ", ".join(f"{n:,} {name}" for n, name in zip(answers, _ANSWERS, strict=True))
+        terminalreporter.write_line(f"answers to forged files: {told}")

@@ -19,13 +19,6 @@ from idrl.runs import checkpoint
 from idrl.schema import to_dict
 
 
-@pytest.fixture
-def alone(copy):
-    """A run with one checkpoint: there is none before it to go on from."""
-    shutil.rmtree(checkpoint.listed(copy / "checkpoints")[0])
-    return copy
-
-
 class Bomb:
     """Unpickled, it makes a file."""
 
