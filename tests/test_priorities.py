@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 from idrl import priorities as trees
@@ -15,9 +17,13 @@ GAMMA = 0.9
 jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 
 
+assign = jit(trees.assign)
+drawn = jit(lambda tree, key: trees.draw(tree, key, 256))
+
+
 def tree_of(values):
     tree = trees.empty(len(values))
-    return jit(trees.assign)(tree, np.arange(len(values)), jnp.asarray(values, jnp.float32))
+    return assign(tree, np.arange(len(values)), jnp.asarray(values, jnp.float32))
 
 
 def check_sums(tree):
@@ -55,9 +61,52 @@ def test_a_million_draws_follow_the_priorities(leaves):
     assert (np.abs(np.bincount(batch, minlength=leaves) - 1000 * share) < 2).all()
 
 
+find = jit(trees.find)
+
+
+def edges(tree):
+    """Every number at which a walk through a tree of two levels may turn, a rounding to either
+    side, and what is outside the tree."""
+    below, above = (np.asarray(level) for level in tree.levels)
+    upto = np.cumsum(above)
+    inner = [np.cumsum(below.reshape(-1, trees.FAN)[i]) + (upto[i] - above[i]) for i in range(3)]
+    at = np.unique(np.concatenate([upto, *inner, [0.0, -1e-3, -1e30, 1e30]]).astype(np.float32))
+    return np.concatenate(
+        [at, np.nextafter(at, np.float32(-1e9)), np.nextafter(at, np.float32(1e9))]
+    )
+
+
+EMPTY = {  # which of 384 leaves, three nodes, have no priority
+    "in front": lambda leaf: leaf % trees.FAN < 100,
+    "behind": lambda leaf: leaf % trees.FAN >= 28,
+    "in between": lambda leaf: (leaf % 7 != 3) | (leaf // trees.FAN == 1),
+    "all but one": lambda leaf: leaf != 200,
+}
+
+
+@pytest.mark.parametrize("where", EMPTY)
+def test_rounding_finds_no_leaf_of_priority_0(where):
+    rng = np.random.default_rng(0)
+    leaf = np.arange(3 * trees.FAN)
+    for scale in (1.0, 1e-6, 1e6):
+        values = np.where(EMPTY[where](leaf), 0.0, scale * rng.random(len(leaf)) ** 6)
+        tree = tree_of(values)
+        rest = edges(tree)
+        padded = np.resize(rest, 4096)  # one shape: one program
+        found, own = find(tree, jnp.asarray(padded))
+        assert (own > 0).all()
+        np.testing.assert_array_equal(own, np.asarray(tree.levels[0])[found])
+
+
+def test_nothing_is_drawn_from_nothing():
+    where, prob = drawn(tree_of(np.zeros(300)), jax.random.key(0))
+    assert np.isnan(prob).all()  # the seed stops, rather than learn from what is not there
+    assert (np.asarray(where) < 300).all()
+
+
 def test_of_two_values_for_one_leaf_the_larger_stays():
     tree = tree_of(np.ones(200))
-    tree = jit(trees.assign)(tree, np.array([5, 5, 150, 5]), jnp.asarray([0.2, 0.9, 3.0, 0.4]))
+    tree = assign(tree, np.array([5, 5, 150, 5]), jnp.asarray([0.2, 0.9, 3.0, 0.4]))
     np.testing.assert_allclose(tree.levels[0][np.array([5, 150, 6])], [0.9, 3.0, 1.0])
     check_sums(tree)
 
@@ -127,6 +176,24 @@ def test_n_step_returns_stop_at_ends_and_limits(n_step, written, prioritised):
         (e, t) for e in range(2) for t in range(oldest, written - n_step) if alive(t, e)
     }  # fmt: skip
     assert seen == everything
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.sampled_from([0.0, 1e-12, 1e-6, 0.1, 1.0, 1e6]), min_size=300, max_size=300),
+    st.integers(0, 299),
+    st.integers(0, 2**31 - 1),
+)
+def test_whatever_the_priorities_weights_are_finite(values, one, seed):
+    values[one] = 1.0  # at least one transition is stored
+    tree = tree_of(values)
+    _, own = find(tree, jnp.asarray(np.resize(edges(tree), 4096)))
+    assert (own > 0).all()
+    replay = ring.empty(row_shape(), 150, True)._replace(priorities=tree)
+    batch = sampled(replay, 150, 1, batch=256, seed=seed)
+    assert (np.asarray(tree.levels[0])[batch.where] > 0).all()
+    assert np.isfinite(batch.weight).all()
+    assert (batch.weight > 0).all()
 
 
 def test_sampling_follows_priorities_after_the_ring_wrapped():

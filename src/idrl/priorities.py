@@ -46,18 +46,28 @@ def assign(priorities: Priorities, where: jax.Array, values: jax.Array) -> Prior
 
 def draw(priorities: Priorities, key: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:
     """`count` leaves and their probabilities, one from each of as many equal parts of the total
-    (Schaul et al. 2016)."""
+    (Schaul et al. 2016). In a tree of zeros there is nothing to draw: probabilities are NaN."""
     total = priorities.levels[-1].sum()
-    rest = (jnp.arange(count) + jax.random.uniform(key, (count,))) / count * total
-    node = jnp.zeros(count, jnp.int32)
+    uniform = (jnp.arange(count) + jax.random.uniform(key, (count,))) / count
+    leaf, own = find(priorities, uniform * total)
+    return leaf, own / total
+
+
+def find(priorities: Priorities, rest: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The leaves `[M]` where the running sum of priorities passes `rest`, and their priorities.
+
+    Whatever rounding makes of `rest` on the way down, only children above 0 are taken, and a node
+    above 0 has one: a leaf of priority 0 is never found.
+    """
+    node, index = jnp.zeros(rest.shape, jnp.int32), jnp.arange(FAN)
     for level in reversed(priorities.levels):
         children = level.reshape(-1, FAN)[node]
         upto = children.cumsum(-1)
-        # The first child whose cumulative sum passes `rest` has a priority above 0. Where rounding
-        # lets none pass, it is the last one that has.
-        last = FAN - 1 - (children > 0)[:, ::-1].argmax(-1)
-        child = jnp.minimum((upto <= rest[:, None]).sum(-1), last)
+        there = children > 0
+        first = jnp.where(there & (upto > rest[:, None]), index, FAN).min(-1)
+        last = jnp.where(there, index, 0).max(-1)  # where rounding lets none pass
+        child = jnp.minimum(first, last)
         own = jnp.take_along_axis(children, child[:, None], -1)[:, 0]
         rest -= jnp.take_along_axis(upto, child[:, None], -1)[:, 0] - own
         node = node * FAN + child
-    return node, own / total
+    return node, own
