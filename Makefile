@@ -3,13 +3,17 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test faults fuzz lint docs bench-setup bench clean
+.PHONY: demo test smoke learning faults fuzz lint docs bench-setup bench clean
 
 demo: $(VENV)/.run
 	$(BIN)/idrl train
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --dist loadscope
+
+# A plain install in an empty environment: an agent on a task of every family, and every command.
+smoke:
+	$(PYTHON) tests/smoke.py
 
 # Kills, damages and fuzzes real runs, and prints a table of what survived.
 faults: $(VENV)/.dev

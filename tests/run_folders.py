@@ -6,6 +6,8 @@ import json
 import numpy as np
 import tomli_w
 
+from idrl.runs.folder import FORMAT
+
 
 def write_csv(path, rows):
     with open(path, "w", newline="") as file:
@@ -26,7 +28,7 @@ def made_up_run(
         "evaluation": {"every_steps": every, "steps": 50, "envs": 1},
     }  # fmt: skip
     (path / "config.toml").write_text(tomli_w.dumps(config))
-    (path / "run.json").write_text(json.dumps({"format": 1}))
+    (path / "run.json").write_text(json.dumps({"format": FORMAT}))
     rng = np.random.default_rng(seed + 100)
     rows, bands = [], []
     for one in range(seed, seed + seeds):

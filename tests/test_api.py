@@ -50,7 +50,9 @@ def test_an_object_a_factory_and_a_name_train_alike(tmp_path):
         idrl.train(resume=runs[0].path)
     again = idrl.train(resume=runs[0].path, env=Corridor())  # finished: nothing left to do
     assert len(again.evaluations) == 2
-    assert idrl.evaluate(runs[2], episodes=3, limit_steps=50).return_mean.shape == (1,)
+    cut = idrl.evaluate(runs[2], episodes=3, limit_steps=2)  # the goal is three steps away
+    assert (cut.episodes.tolist(), cut.length_mean.tolist()) == ([3], [2.0])
+    assert cut.return_mean.tolist() == [0.0]
 
 
 def test_what_is_no_environment_is_refused(tmp_path):

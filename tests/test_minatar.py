@@ -1,13 +1,19 @@
 """MinAtar through gymnax: shapes, a training smoke test, and the reference package's dynamics."""
 
+import json
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import idrl
 from idrl.config import resolve
 from idrl.envs import make_env
 from idrl.envs.minatar import GAMES
+from idrl.runs import checkpoint
+from idrl.runs.folder import FORMAT
+from idrl.runs.older import in_todays_words
 from idrl.session import make_program
 from idrl.training.loop import train
 
@@ -45,6 +51,76 @@ def test_sticky_actions_repeat_the_last():
     assert set(moved.tolist()) == {-1, 1}
     assert abs((moved == -1).mean() - 0.5) < 0.1
     np.testing.assert_array_equal(after.last_action, np.where(moved == -1, 1, 2))
+
+
+@pytest.mark.parametrize(
+    ("game", "limit", "ends"),
+    [
+        ("breakout", "1000", {(999, ""): (0, 0), (10_000_000, ""): (0, 0), (999, "?"): (0, 0),
+                              (1000, "?"): (0, 1)}),
+        # freeway's end is the game's own, as in the reference
+        ("freeway", "2500", {(2500, ""): (0, 0), (2501, ""): (1, 0), (2500, "?"): (0, 1)}),
+    ],
+)  # fmt: skip
+def test_games_have_no_time_limit_but_the_one_that_is_asked_for(game, limit, ends):
+    plain, limited = make_env(f"minatar/{game}"), make_env(f"minatar/{game}?limit={limit}")
+    step = jax.jit(plain.step, compiler_options={"xla_backend_optimization_level": 0})
+    state, _ = plain.reset(plain.task(KEY), KEY)
+    for (frame, asked), expected in ends.items():
+        task = (limited if asked else plain).task(KEY)  # the limit is a part of the task
+        before = state._replace(game=state.game.replace(time=jnp.int32(frame - 1)))
+        _, seen = step(task, before, jnp.int32(0), KEY)
+        assert (seen.terminated, seen.truncated) == expected, (frame, asked)
+
+
+@pytest.mark.parametrize("limit", ["-1", "1.5", "none"])
+def test_a_limit_is_a_number_of_frames(limit):
+    with pytest.raises(idrl.IdrlError, match="number"):
+        make_env(f"minatar/breakout?limit={limit}")
+
+
+def test_names_in_folders_of_before_say_their_limit_today():
+    told = {
+        "minatar/breakout": "minatar/breakout?limit=1000",
+        "minatar/freeway": "minatar/freeway?limit=2500",
+        "minatar/asterix?sticky=0": "minatar/asterix?sticky=0&limit=1000",
+        "minatar/asterix?limit=7": "minatar/asterix?limit=7",
+        "cartpole": "cartpole",
+    }
+    for before, today in told.items():
+        assert in_todays_words({"env": before, "seed": 3}, 1) == {"env": today, "seed": 3}
+        assert in_todays_words({"env": before}, FORMAT) == {"env": before}
+
+
+def test_a_run_of_before_keeps_its_limit(tmp_path, compiled_once, monkeypatch):
+    """Its name does not say it: what is resumed is what it would have been, bit for bit."""
+    monkeypatch.setattr("idrl.runs.older._LIMIT", 5)  # no ball is down so soon
+    few = {
+        "trunk": {"channels": 1}, "heads": {"q": {"hidden": [2]}},
+        "learning": {"learning_starts_steps": 20, "update_every_steps": 4, "batch_size": 2,
+                     "replay_capacity": 50, "target_every_steps": 20},
+        "training": {"distributions_every_steps": 0, "log_every_steps": 20},
+        "evaluation": {"every_steps": 40, "steps": 20, "envs": 1},
+    }  # fmt: skip
+    env, today = "minatar/breakout", "minatar/breakout?limit=5"
+    whole = idrl.train("dqn", today, steps=80, settings=few, out=tmp_path / "whole")
+    old = idrl.train("dqn", today, steps=40, settings=few, out=tmp_path / "old").path
+    about = json.loads((old / "run.json").read_text())
+    (old / "run.json").write_text(json.dumps(about | {"format": 1}))
+    config = (old / "config.toml").read_text()
+    (old / "config.toml").write_text(config.replace(today, env))
+    for place in checkpoint.listed(old / "checkpoints"):
+        path = place / checkpoint.MANIFEST
+        manifest = json.loads(path.read_text())
+        manifest["meta"]["config"]["env"] = env
+        del manifest["check"]  # as the first had none
+        path.write_text(json.dumps(manifest))
+    assert idrl.evaluate(old, episodes=2).length_mean.tolist() == [5.0]
+    again = idrl.train(resume=old, steps=80)
+    assert again.config.env == today
+    assert {row["length"] for row in again.episodes} == {"5"}
+    for table in ("episodes.csv", "metrics.csv", "evaluations.csv"):
+        assert (old / table).read_bytes() == (whole.path / table).read_bytes()
 
 
 def test_preset_is_that_of_the_minatar_paper():

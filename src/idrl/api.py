@@ -294,7 +294,8 @@ def evaluate(
 ) -> Score:  # fmt: skip
     """Best weights of every seed over whole episodes (100) on its own task: a `Score` of `[S]`
     arrays. With `frames` an Atari run is scored by the paper's protocol: so many frames, and the
-    mean over the episodes completed in them."""
+    mean over the episodes completed in them. An episode that goes on after `limit_steps` counts
+    with what it has by then."""
     if episodes is not None and frames is not None:
         raise IdrlError("episodes and frames both say how long to play: leave one out.")
     episodes = 100 if episodes is None else episodes

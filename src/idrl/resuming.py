@@ -93,7 +93,7 @@ def find(folder: RunFolder, config: RunConfig) -> Found:
     if place is None:
         return Found(None, {}, damaged)
     meta = checkpoint.read_meta(place)
-    made_for = _length(place, meta, config)
+    made_for = _length(folder, place, meta, config)
     if config.training.steps == made_for:
         return Found(place, meta, damaged)
     ended, why = None, []
@@ -103,7 +103,7 @@ def find(folder: RunFolder, config: RunConfig) -> Found:
             why.append("the checkpoint from before its last block is damaged or gone")
         else:
             place, meta, ended = before, checkpoint.read_meta(before), place
-            _length(place, meta, config)
+            _length(folder, place, meta, config)
     if "cut" not in meta:
         why.append("it was begun by an earlier version")
     if config.learning.priority > 0 and config.learning.importance < 1:
@@ -111,12 +111,12 @@ def find(folder: RunFolder, config: RunConfig) -> Found:
     return Found(place, meta, damaged, ended, " and ".join(why))
 
 
-def _length(place: Path, meta: dict[str, Any], config: RunConfig) -> int:
+def _length(folder: RunFolder, place: Path, meta: dict[str, Any], config: RunConfig) -> int:
     """How many steps the run had when a checkpoint was made, whose config must be this one."""
     if "config" not in meta:  # of the first form
         return config.training.steps
     # as this version reads it: settings that are new since have what they had always been
-    old = build(RunConfig, meta["config"])
+    old = build(RunConfig, folder.today(meta["config"]))
     check_same(to_dict(old), to_dict(config), f"{place.name} was made with", "config.toml says")
     return old.training.steps
 

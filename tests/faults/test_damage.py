@@ -14,6 +14,7 @@ import idrl
 from idrl.resuming import differences
 from idrl.runs import checkpoint
 from idrl.runs.arrays import read_metadata, write_arrays
+from idrl.runs.folder import FORMAT
 
 
 def places(run):
@@ -121,11 +122,11 @@ def test_a_checkpoint_of_the_first_form_is_read(copy, run):
     assert len({(place / checkpoint.ARRAYS).read_bytes() for place in newest}) == 1
 
 
-@pytest.mark.parametrize("version", [0, 2, "9", None])
+@pytest.mark.parametrize("version", [0, 3, "9", True, None])
 def test_another_format_is_refused_with_the_version_that_reads_it(copy, version):
     about = (copy / "run.json").read_text()
     shown = "null" if version is None else checkpoint.json.dumps(version)
-    about = about.replace('"format": 1', f'"format": {shown}')
+    about = about.replace(f'"format": {FORMAT}', f'"format": {shown}')
     (copy / "run.json").write_text(about.replace('"idrl": "0.1.0"', '"idrl": "7.3.1"'))
     for call in (idrl.load, idrl.evaluate, lambda p: idrl.train(resume=p)):
         with pytest.raises(idrl.IdrlError, match=rf"run format {version!r}.*Use idrl 7\.3\.1"):

@@ -34,9 +34,11 @@ from idrl.runs.files import (
     text,
     write_whole,
 )
+from idrl.runs.older import in_todays_words
 from idrl.runs.records import Table
 
-FORMAT = 1
+FORMAT = 2
+_READ = (1, FORMAT)
 TABLES = (
     "metrics", "evaluations", "episodes", "distributions", "timings", "sigma_map", "frozen",
 )  # fmt: skip
@@ -98,7 +100,7 @@ class RunFolder:
     def _check_format(self) -> None:
         about = self.read_about()
         version, versions = about.get("format"), about.get("versions")
-        if version == FORMAT:
+        if type(version) is int and version in _READ:
             return
         by = versions.get("idrl") if isinstance(versions, dict) else None
         commit = about.get("commit")
@@ -107,11 +109,16 @@ class RunFolder:
             wrote += f" (commit {str(commit)[:12]})"
         raise IdrlError(
             f"{str(self.path)!r} has run format {words.value(version)}; this idrl "
-            f"{metadata.version('idrl')} reads format {FORMAT}. Use {wrote}, which can read it."
+            f"{metadata.version('idrl')} reads formats up to {FORMAT}. Use {wrote}, which can read "
+            "it."
         )
 
     def read_config(self) -> dict[str, Any]:
-        return read_toml(self.config)
+        return self.today(read_toml(self.config))
+
+    def today(self, config: dict[str, Any]) -> dict[str, Any]:
+        """A config that was written to this folder, by whichever version."""
+        return in_todays_words(config, self.read_about().get("format"))
 
     def write_config(self, config: dict[str, Any]) -> None:
         write_whole(self.config, tomli_w.dumps(config))

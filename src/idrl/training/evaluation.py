@@ -56,7 +56,8 @@ def play_episodes(
 ) -> Score:  # fmt: skip
     """The first episode of each of `episodes` environments: short ones weigh no more than long.
 
-    An episode longer than `limit_steps` is left out.
+    An episode that goes on after `limit_steps` counts with what it has by then: to leave it out
+    would favour the bad ones.
     """
     begin_key, loop_key = jax.random.split(key)
     act = _act(agent, env, params, prior, task, loop_key)
@@ -68,7 +69,7 @@ def play_episodes(
     def one(carry):
         t, worlds, done, kept = carry
         worlds, seen = act(worlds, t)
-        new = seen.ended & ~done
+        new = (seen.ended | (t + 1 >= limit_steps)) & ~done
         kept = jax.tree.map(lambda now, old: jnp.where(new, now, old), _ends(seen), kept)
         return t + 1, worlds, done | new, kept
 

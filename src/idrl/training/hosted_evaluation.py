@@ -105,12 +105,11 @@ class Judge:
         while playing.any():
             action = self.env.only(playing, player.act(fleet))
             fleet = fleets.advance(vector, fleet, action, seed)
-            done = playing & fleet.ended
-            place = whose[done], number[done]
-            ended[place] = True
-            returns[place] = fleet.episode_return[done]
-            lengths[place] = fleet.episode_length[done]
             over = playing & (fleet.ended | (fleet.episode_length >= limit_steps))
+            place = whose[over], number[over]
+            ended[place] = True
+            returns[place] = fleet.episode_return[over]
+            lengths[place] = fleet.episode_length[over]
             number = number + envs * over
             playing = number < episodes
             following = seeds[whose, np.minimum(number, episodes - 1)]
