@@ -15,6 +15,10 @@ test: $(VENV)/.dev
 smoke:
 	$(PYTHON) tests/smoke.py
 
+# Trains every agent as it is declared on a task that it is known to learn, and prints a table.
+learning: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --dist load --maxschedchunk 1 -m learning tests/learning
+
 # Kills, damages and fuzzes real runs, and prints a table of what survived.
 faults: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "faults or not faults" --cases 800 tests/faults

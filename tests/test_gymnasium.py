@@ -349,7 +349,10 @@ def test_presets_by_name_and_by_shape():
     assert (same_task.learning, same_task.training) == (cartpole.learning, cartpole.training)
     assert resolve("dqn", "mine", obs_shape=(96, 96, 3)).trunk.kind == "nature_cnn"
     assert resolve("dqn", "mine", obs_shape=(7, 7, 3)).trunk.kind == "minatar_cnn"
+    assert resolve("dqn", "mine", obs_shape=(2, 7, 3)).trunk.kind == "mlp"  # no convolution fits
     assert resolve("dqn", "gym/Taxi-v4").trunk.kind == "mlp"
+    game = resolve("dqn", "minatar/breakout")  # an object of a known family has its family's
+    assert resolve("dqn", "minatar/breakout", obs_shape=(10, 10, 4)) == game
 
 
 def test_images_train():

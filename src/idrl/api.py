@@ -127,7 +127,7 @@ def train(
         raise IdrlError("a preset changes the game by its name: give env as a name, not an object.")
     resolved = resolve(
         agent, env if given is None else given.name, file=file, changes=[*changes, flags],
-        obs_shape=given.obs_shape if isinstance(given, HostEnv) else None, named=preset,
+        obs_shape=None if given is None else given.obs_shape, named=preset,
         frames=frames,
     )  # fmt: skip
     prepare_memory(resolved)

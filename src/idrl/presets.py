@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from idrl import atari, control_presets
-from idrl.envs import HostEnv, family_of, make_env
+from idrl.envs import family_of, make_env
 from idrl.envs.bsuite import game_of
 from idrl.envs.registry import is_registered, option_of, size_of
 from idrl.training.spec import Training
@@ -25,6 +25,8 @@ _LIKE = {
 }
 
 
+SMALLEST_IMAGE = 3  # a side that the smallest convolution fits into
+
 # Each fraction costs a pass through the head; small tasks do with fewer than Atari's 64.
 FEW_FRACTIONS = {"samples": 16, "act_samples": 32, "embedding": 16}
 # Targets are renewed often here, and with them the regression; layers are an eighth of Atari's.
@@ -36,18 +38,15 @@ def preset(
 ) -> Settings:
     """What to change in the declaration `agent` (as a dictionary) for the environment `env`.
 
-    `obs_shape` is what an environment object on the host shows; a name is looked up. Atari has
-    several presets, of which `name` is one.
+    `obs_shape` is what an environment object shows; that of a name is looked up. Atari has several
+    presets, of which `name` is one.
     """
     if atari.is_atari(env) and not is_registered(env):
         return atari.settings(agent, name)
     if obs_shape is None and (family_of(env) == "gym" or is_registered(env)):
-        world = make_env(env)
-        obs_shape = world.obs_shape if isinstance(world, HostEnv) else None
+        obs_shape = make_env(env).obs_shape
     if any(head["kind"] in ("actor", "gaussian_actor") for head in agent["heads"].values()):
         return control_presets.settings(agent, env)
-    if obs_shape is not None and len(obs_shape) == 3:
-        return _by_kind(agent, **images(obs_shape))
     family = family_of(_LIKE.get(env.partition("?")[0], env))
     if family == "deep_sea":
         return _by_kind(agent, **deep_sea(env))
@@ -61,6 +60,8 @@ def preset(
         return _by_kind(agent, **minatar(agent["optimiser"]["kind"]))
     if family == "bsuite":
         return _by_kind(agent, **bsuite(env))
+    if obs_shape is not None and len(obs_shape) == 3 and min(obs_shape[:2]) >= SMALLEST_IMAGE:
+        return _by_kind(agent, **images(obs_shape))
     if family == "cartpole":
         return _by_kind(agent, **cartpole())
     return _by_kind(agent, **small_control(family))
@@ -285,7 +286,8 @@ def cartpole() -> Settings:
 
 
 def images(obs_shape: tuple[int, ...]) -> Settings:
-    """Gymnasium's images: the paper's numbers, for one machine and less than 200M frames."""
+    """Images of Gymnasium or of one's own: the paper's numbers, for one machine and less than 200M
+    frames."""
     large = min(obs_shape[:2]) >= 36  # what the convolutions of Mnih et al. need
     return {
         "trunk": {"kind": "nature_cnn" if large else "minatar_cnn"},
