@@ -26,6 +26,7 @@ PACKAGE = ("src", "pyproject.toml", "README.md", "LICENSE")  # all that a wheel 
 
 TASKS = {  # of each family: an agent and a task
     "deep_sea": ("c51-ids", "deep_sea/5"),
+    "maze": ("dqn", "maze/3"),
     "noisy_push": ("td3", "noisy_push/5"),
     "noisy_chain": ("dqn", "noisy_chain/4"),
     "hetero": ("qr-dqn", "hetero/rewards"),
@@ -71,7 +72,8 @@ training.steps = 200
 """
 STEPS = 300
 SMALL = (
-    "learning.learning_starts_steps=100", f"evaluation.every_steps={STEPS}", "evaluation.steps=100"
+    "learning.learning_starts_steps=100", f"evaluation.every_steps={STEPS}", "evaluation.steps=100",
+    "training.distributions_every_steps=0",
 )  # fmt: skip
 
 
