@@ -68,7 +68,7 @@ class HostEnv:
     action_box: Box | None = None
     obs_shape: tuple[int, ...]
     obs_dtype: Any
-    masked: bool  # whether it says which actions are allowed
+    masked: bool = False  # whether it says which actions are allowed
     # Frames in an observation. Where there are several a vector shows the newest alone, without the
     # last axis of `obs_shape`; the device keeps the others, and so does the replay.
     stack: int = 1
