@@ -117,25 +117,16 @@ def of_cells(task, obs):
     return np.asarray(possible(task, state))
 
 
-# Between them: atoms, an ensemble with bootstrap masks, quantiles, a posterior that is fitted anew;
-# double, priorities, n-step returns, IDS.
+# Between them: a posterior that is fitted anew, an ensemble with bootstrap masks, quantiles; double
+# selection, priorities, n-step returns, Thompson sampling and IDS.
 EACH = [
-    ("compiled", "c51", {"heads": {"z": {"double": True}},
-                         "learning": {"n_step": 3, "priority": 0.5}}),
-    ("compiled", "bdqn", {"heads": {"q": {"k": 2, "fit_batch": 64}}}),
+    ("compiled", "bdqn", {"heads": {"q": {"k": 2, "fit_batch": 64}},
+                          "learning": {"n_step": 3, "priority": 0.5}}),
     ("hosted", "qrdqn-ids", {"heads": {"q": {"k": 2, "mask_prob": 0.5}},
-                             "learning": {"n_step": 2, "priority": 0.5}}),
+                             "learning": {"n_step": 2}}),
 ]  # fmt: skip
 
 
-@pytest.fixture
-def compiled_in_a_hurry():
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
-
-@pytest.mark.usefixtures("compiled_in_a_hurry")
 @pytest.mark.parametrize(("kind", "agent", "changes"), EACH, ids=[agent for _, agent, _ in EACH])
 def test_what_is_stored_is_what_was_allowed_and_resumes(kind, agent, changes):
     p = program(kind, agent, limit=9, **changes)  # nearly all episodes end by their limit
