@@ -20,7 +20,7 @@ from idrl.config import resolve
 from idrl.schema import to_dict
 
 SCALE = 100
-DISTANCE = 0.625  # 10,000 steps with DQN's 2.5e-4, 50,000 with the IDS agents' 5e-5
+DISTANCE = 0.9  # 14,400 steps with DQN's 2.5e-4, 72,000 with the IDS agents' 5e-5
 SMALLEST_LR = 5e-5  # that any agent is declared with: a smaller one gets no more updates
 _SECTIONS = ("heads", "explore", "evaluate", "learning")
 

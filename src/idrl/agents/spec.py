@@ -123,7 +123,8 @@ class Learning:
             raise IdrlError(f"{where}.gamma is {self.gamma}; a discount is in [0, 1].")
         if self.learning_starts_steps < 0:
             raise IdrlError(f"{where}.learning_starts_steps is negative.")
-        for name in ("update_every_steps", "target_every_steps", "learning_starts_steps"):
+        counts = ("update_every_steps", "target_every_steps", "learning_starts_steps")
+        for name in (*counts, "replay_capacity"):
             if getattr(self, name) >= 2**31:  # counters are of 32 bits
                 raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it is below 2³¹.")
 
