@@ -21,8 +21,8 @@ import jax.numpy as jnp
 from benchmarks import atari
 from idrl.config import resolve
 from idrl.envs import make_env
-from idrl.session import make_program
-from idrl.training import fleet
+from idrl.runs.session import make_program
+from idrl.training.hosted import fleet
 
 UPDATES = {"minatar": 200, "atari": 8}
 

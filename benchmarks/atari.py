@@ -30,10 +30,10 @@ import numpy as np
 
 from benchmarks.turns import Group, Row, Worker, serve
 from idrl.config import resolve
-from idrl.devices import prepare
 from idrl.envs import make_env
-from idrl.runs.segments import Segments
-from idrl.session import make_program, prepare_memory
+from idrl.runs.session import make_program, prepare_memory
+from idrl.storage.segments import Segments
+from idrl.system.devices import prepare
 
 COLUMNS = (
     "what", "agent", "game", "envs", "precision", "value", "unit", "spread", "more", "device", "jax"

@@ -19,12 +19,12 @@ import numpy as np
 
 import idrl
 from idrl.agents import make_agent
-from idrl.agents.choosing import Ids, Moment
+from idrl.agents.choosing import Ids, RuleContext
 from idrl.envs import make_env
+from idrl.inspect.policy import Policy
+from idrl.inspect.walking import walk
 from idrl.networks.heads.actors import Candidates
-from idrl.policy import Policy
 from idrl.training.seeding import seed_key
-from idrl.walking import walk
 
 SETS = {
     "actor's alone": Candidates(perturbed=0, uniform=0),
@@ -81,7 +81,7 @@ def quotients(policy: Policy, candidates: Candidates, states: np.ndarray) -> np.
         )
         both = jnp.concatenate([box.to_unit(decision.taken), grid])[None]
         beliefs = agent.believed(policy.params, policy.prior, obs, both)
-        ratio = rule(beliefs, Moment(jnp.int32(0), jnp.zeros(1, jnp.int32), key)).ratio[0]
+        ratio = rule(beliefs, RuleContext(jnp.int32(0), jnp.zeros(1, jnp.int32), key)).ratio[0]
         return ratio[0] / ratio[1:].min()
 
     keys = jax.random.split(jax.random.key(0), len(states))

@@ -19,8 +19,8 @@ import jax
 
 from idrl.config import resolve
 from idrl.envs import make_env
-from idrl.runs import checkpoint
-from idrl.session import make_program
+from idrl.runs.session import make_program
+from idrl.storage import checkpoint
 
 
 def median_seconds(call, repeats: int = 7) -> float:

@@ -22,9 +22,9 @@ import numpy as np
 from benchmarks.peers.libraries import HOME
 from benchmarks.turns import Group, Worker, serve
 from idrl.config import resolve
-from idrl.devices import prepare
 from idrl.envs import make_env
-from idrl.session import make_program
+from idrl.runs.session import make_program
+from idrl.system.devices import prepare
 
 HIDDEN, BATCH = [64, 64], 64
 COLUMNS = ("who", "seeds", "steps_per_s", "least", "most", "cpu_share", "ahead_of_it")

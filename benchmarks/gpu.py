@@ -33,9 +33,9 @@ import numpy as np
 from benchmarks import atari
 from benchmarks.turns import Group, Row, Worker, serve
 from idrl.config import resolve
-from idrl.devices import prepare
 from idrl.envs import make_env
-from idrl.session import make_program
+from idrl.runs.session import make_program
+from idrl.system.devices import prepare
 
 COLUMNS = ("what", "who", "count", "turn", "value", "unit", "spread", "more", "device", "jax")
 STRETCH = 20_000  # steps of a seed, measured at a time beside rejax

@@ -25,10 +25,10 @@ import numpy as np
 
 from benchmarks import atari
 from idrl.config import resolve
-from idrl.devices import prepare
 from idrl.envs import make_env
-from idrl.session import make_program
-from idrl.training.program import student
+from idrl.runs.session import make_program
+from idrl.system.devices import prepare
+from idrl.training.program import learning_view
 
 
 def donation(args) -> None:
@@ -81,7 +81,7 @@ def after(program, state, device, count: int, calls: int = 1):
     """Weights and metrics after `calls` times `count` updates on `device`."""
     with jax.default_device(device):
         update = jax.jit(lambda s, first: program._updates(s, program.replay_rows, first, count))
-        here = jax.device_put(student(state), device)
+        here = jax.device_put(learning_view(state), device)
         for call in range(calls):
             here, metrics = update(here, jnp.int32(call * count))
         return jax.device_get((here.agent.params, metrics))

@@ -9,8 +9,8 @@ import time
 from benchmarks import minatar_world as world
 from idrl import load, train
 from idrl.config import resolve
-from idrl.runs.records import read_table
 from idrl.schema import to_dict
+from idrl.storage.records import read_table
 
 
 def check(config: dict, settings: dict) -> None:

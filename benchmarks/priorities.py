@@ -17,8 +17,8 @@ import time
 import jax
 import jax.numpy as jnp
 
-from idrl import priorities as trees
-from idrl import replay as ring
+from idrl.replay import ring as ring
+from idrl.replay import sum_tree as trees
 
 TURNS = 200
 

@@ -21,9 +21,9 @@ import numpy as np
 
 from idrl.config import resolve
 from idrl.envs import make_env
-from idrl.runs import checkpoint, segments
-from idrl.runs.segments import Segments
-from idrl.session import make_program
+from idrl.runs.session import make_program
+from idrl.storage import checkpoint, segments
+from idrl.storage.segments import Segments
 
 ENVS, FRAMES, RATE, STOCK = 64, 1_000_000, 10_000, 600
 
@@ -99,7 +99,7 @@ def rest(folder: Path) -> None:
     env = make_env("atari/pong")
     config = resolve("c51-ids", "atari/pong", changes=[{"training": {"envs": ENVS}}])
     program = make_program(config, env)
-    like = program.shed(program.like())
+    like = program.without_frames(program.like())
     chance = np.random.default_rng(0)
 
     def filled(leaf):

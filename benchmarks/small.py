@@ -17,11 +17,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from idrl import replay as ring
 from idrl.config import resolve
-from idrl.devices import prepare
 from idrl.envs import make_env
-from idrl.session import make_program
+from idrl.replay import ring as ring
+from idrl.runs.session import make_program
+from idrl.system.devices import prepare
 from idrl.training.rollout import advance
 
 CASES = (  # agent, environment, seeds

@@ -20,10 +20,10 @@ import jax
 import numpy as np
 
 import idrl
-from idrl import session
 from idrl.config import resolve
 from idrl.envs import make_env
-from idrl.session import make_program
+from idrl.runs import session
+from idrl.runs.session import make_program
 from idrl.training import compiled, learner
 
 CASES = {

@@ -12,8 +12,8 @@ from html import escape
 from pathlib import Path
 
 from idrl.agents import AgentSpec, agent_names, declared
+from idrl.agents.actor_rules import GaussianNoise, OuNoise, Sample, Undirected
 from idrl.agents.choosing import EpsilonGreedy, Ids, ReturnThompson, Thompson, Ucb, Vote
-from idrl.agents.noise import GaussianNoise, OuNoise, Sample, Undirected
 from idrl.agents.rule import Rule
 from idrl.agents.spec import Adam, Learning, RmsProp
 from idrl.networks.heads import (
@@ -223,9 +223,9 @@ def learning_says(spec: AgentSpec) -> list[str]:
 
 def _renewed(learning: Learning) -> str:
     every = learning.target_every_steps
-    if learning.target_share == 1:
+    if learning.tau == 1:
         return f"target copied every {every:,}"
-    return f"target moved by {learning.target_share:g} every {every:,}"
+    return f"target moved by {learning.tau:g} every {every:,}"
 
 
 def _drawn(learning: Learning) -> str:

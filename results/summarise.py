@@ -7,9 +7,9 @@ python results/summarise.py best RUN... > results/cartpole/best.csv
 import csv
 import sys
 
-from idrl.api import open_run
-from idrl.envs.deep_sea import solved_episode
-from idrl.runs.records import numbers
+from idrl.envs.families.deep_sea import solved_episode
+from idrl.runs.api import open_run
+from idrl.storage.records import numbers
 
 
 def rows(what: str, path: str):

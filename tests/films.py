@@ -4,10 +4,10 @@ import os
 
 import numpy as np
 
-from idrl import saving
-from idrl.envs.atari import AtariEnv
+from idrl.envs.adapters.atari import AtariEnv
 from idrl.envs.host import HostEnv, Seen, Vector
-from idrl.runs import segments
+from idrl.runs import saving
+from idrl.storage import segments
 
 SIDE = 8
 

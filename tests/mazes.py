@@ -1,10 +1,10 @@
-"""`idrl.envs.maze` as a Gymnasium environment, the same in every step."""
+"""`idrl.envs.families.maze` as a Gymnasium environment, the same in every step."""
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from idrl.envs.maze import COST, OPEN
+from idrl.envs.families.maze import COST, OPEN
 
 MOVES = ((-1, 0), (0, -1), (1, 0), (0, 1), (0, 0))
 # From each cell the way to the door leads north (1) or west (0).

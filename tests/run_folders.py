@@ -6,7 +6,7 @@ import json
 import numpy as np
 import tomli_w
 
-from idrl.runs.folder import FORMAT
+from idrl.storage.folder import FORMAT
 
 
 def write_csv(path, rows):

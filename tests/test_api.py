@@ -94,7 +94,7 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path):
 
 def test_one_process_at_a_time(tmp_path):
     run = idrl.train("dqn", Corridor(), steps=100, settings=SMALL, out=tmp_path / "run")
-    from idrl.runs.folder import RunFolder
+    from idrl.storage.folder import RunFolder
 
     holder = RunFolder.open(run.path)
     holder.lock()

@@ -13,14 +13,15 @@ from rich.console import Console
 from run_folders import made_up_run
 
 import idrl
-from idrl import api, devices, sizing
 from idrl.agents import Agent
-from idrl.cli import main, parser
+from idrl.cli.app import main, parser
 from idrl.config import resolve
-from idrl.display import LiveDisplay
 from idrl.envs import HostEnv
+from idrl.runs import api, sizing
+from idrl.runs.display import LiveDisplay
+from idrl.runs.session import prepare_memory
 from idrl.schema import flat
-from idrl.session import prepare_memory
+from idrl.system import devices
 from idrl.training.evaluation import Score
 
 

@@ -9,8 +9,8 @@ from atari_reference import NO, REFERENCES, Nature, actions, check_same, record
 
 import idrl
 from idrl.envs import make_env
-from idrl.envs.atari import GAMES, AtariEnv
-from idrl.training import fleet as fleets
+from idrl.envs.adapters.atari import GAMES, AtariEnv
+from idrl.training.hosted import fleet as fleets
 
 
 @functools.cache
@@ -141,15 +141,15 @@ def test_a_journal_leads_back_to_where_games_were():
     vector = env.make(2)
     seed = np.array([1, 2])
     journal = fleets.open_journal(env, seed)
-    voyage = fleets.Voyage(vector, fleets.begin(env, vector, seed), journal, 0)
-    voyage.journal = voyage.journal._replace(next_seed=np.array([5, 6]))
+    rollout = fleets.HostRollout(vector, fleets.begin(env, vector, seed), journal, 0)
+    rollout.journal = rollout.journal._replace(next_seed=np.array([5, 6]))
     for move in actions(env, 260):
-        voyage.advance(move)
-    journal = voyage.close()
+        rollout.advance(move)
+    journal = rollout.close()
     assert journal.since.min() > 0
     assert journal.since[0] != journal.since[1]
     other = env.make(2)
-    fleet, same = fleets.retrace(env, other, voyage.fleet, journal, voyage.t)
+    fleet, same = fleets.replay_journal(env, other, rollout.fleet, journal, rollout.t)
     assert same is journal
     for move in actions(env, 30, seed=1):
         one = fleets.advance(vector, fleet, move, NO)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from atari_reference import NO, REFERENCES, Nature, actions, check_same, record
 
-from idrl.envs.atari import AtariEnv, open_game
-from idrl.envs.atari_release import shrink
-from idrl.training import fleet as fleets
+from idrl.envs.adapters.atari import AtariEnv, open_game
+from idrl.envs.adapters.atari_release import shrink
+from idrl.inspect.walking import walk
+from idrl.training.hosted import fleet as fleets
 from idrl.training.seeding import env_seeds
-from idrl.walking import walk
 
 
 def test_shrinking_equals_opencv():

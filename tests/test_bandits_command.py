@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from idrl import IdrlError
-from idrl.bandits.command import add_parser
+from idrl.cli.bandit import add_parser
 
 
 def bandit(*words):
@@ -105,7 +105,7 @@ def test_numbers_must_be_numbers(words):
 
 def test_the_parser_is_quick_to_load():
     code = (
-        "import sys, idrl.bandits.command; "
+        "import sys, idrl.cli.bandit; "
         "sys.exit(any(m in sys.modules for m in ('jax', 'numpy', 'matplotlib', 'rich')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -15,10 +15,10 @@ import pytest
 from idrl import IdrlError
 from idrl.bsuite import scoring
 from idrl.bsuite.sweeps import EXPERIMENTS, PUBLISHED, plan
-from idrl.cli import main
+from idrl.cli.app import main
 from idrl.config import resolve
 from idrl.envs import make_env
-from idrl.envs.bsuite import GAMES
+from idrl.envs.families.bsuite import GAMES
 from idrl.training.rollout import advance, begin
 
 KEY = jax.random.key(3)
@@ -373,7 +373,7 @@ def test_bsuite_from_end_to_end(tmp_path, capsys, monkeypatch):
     assert (tmp_path / "out/radar.png").read_bytes()[:4] == b"\x89PNG"
     # Again: nothing is trained, the scores are the same.
     before = (tmp_path / "out/scores.csv").read_bytes()
-    monkeypatch.setattr("idrl.api.train", None)
+    monkeypatch.setattr("idrl.runs.api.train", None)
     assert main(words) == 0
     assert "was finished" in capsys.readouterr().out
     assert (tmp_path / "out/scores.csv").read_bytes() == before
@@ -419,7 +419,8 @@ def test_bad_input_is_one_sentence(words, sentence, capsys):
 
 def test_the_parser_imports_nothing_heavy():
     code = (
-        "import sys, idrl.cli; idrl.cli.parser(); print([m for m in ('jax', 'numpy', 'matplotlib')"
+        "import sys; from idrl.cli.app import parser; parser(); "
+        "print([m for m in ('jax', 'numpy', 'matplotlib')"
         " if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -9,7 +9,7 @@ from films import Film
 
 from idrl.agents.spec import Learning
 from idrl.config import resolve
-from idrl.session import make_program
+from idrl.runs.session import make_program
 from idrl.training.spec import Evaluation, Training, cadence, due
 
 STEPS, EVERY, TARGET = 1_100_000, 250_000, 40_000  # the length is no multiple of evaluations
@@ -125,7 +125,7 @@ def test_the_loop_does_what_the_cadence_says(envs, monkeypatch):
     c, queued = p.cadence, []
     state = SimpleNamespace(agent=SimpleNamespace(params=None))
 
-    class Voyage:
+    class HostRollout:
         fleet = None
 
         def __init__(self, t):
@@ -134,8 +134,8 @@ def test_the_loop_does_what_the_cadence_says(envs, monkeypatch):
         def advance(self, action):
             self.t += 1
 
-    def step(act, state, voyage, told):
-        queued.append(("act", voyage.t))
+    def step(act, state, rollout, told):
+        queued.append(("act", rollout.t))
         return state, told, np.zeros(envs, int)
 
     def improve(state, sums, count, written, first, copy):
@@ -146,12 +146,13 @@ def test_the_loop_does_what_the_cadence_says(envs, monkeypatch):
 
     for name, stub in (
         ("_step", step), ("_improve", improve),
-        ("_split", lambda state, t: (state, Voyage(t))), ("_join", lambda state, voyage: state),
+        ("_split", lambda state, t: (state, HostRollout(t))),
+        ("_join", lambda state, rollout: state),
         ("_hold", lambda state, before: state), ("_duplicate", lambda params: None),
         ("_zeros", lambda state, fleet: ({}, {})),
     ):  # fmt: skip
         monkeypatch.setattr(p, name, stub)
-    monkeypatch.setattr("idrl.training.hosted.Ends", lambda seeds: SimpleNamespace(
+    monkeypatch.setattr("idrl.training.hosted.program.Ends", lambda seeds: SimpleNamespace(
         add=lambda fleet: None, episodes=lambda: None
     ))  # fmt: skip
     for start, _ in blocks(c):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import idrl
-from idrl.cli import main
+from idrl.cli.app import main
 
 SMALL = [
     "--set", "trunk.hidden=16", "heads.q.hidden=16", "heads.q.k=3", "training.log_every_steps=50",
@@ -242,7 +242,7 @@ def test_foreign_code_cannot_end_a_command_as_if_it_were_done(monkeypatch, capsy
     def leave(run):
         raise SystemExit(0)
 
-    monkeypatch.setattr("idrl.api.open_run", leave)
+    monkeypatch.setattr("idrl.runs.api.open_run", leave)
     assert main(["evaluate", "run"]) == 1
     assert "`idrl evaluate` is not finished: code that it called raised" in capsys.readouterr().err
 

@@ -10,7 +10,7 @@ import rlax
 
 from idrl import losses
 from idrl.agents import Agent, agent_names, declared
-from idrl.agents.choosing import Beliefs, Ids, Moment, ReturnThompson
+from idrl.agents.choosing import Beliefs, Ids, ReturnThompson, RuleContext
 from idrl.config import resolve
 from idrl.errors import IdrlError
 from idrl.networks.heads import Bayesian, Categorical, Ensemble, Implicit, Quantile, Transition
@@ -238,7 +238,7 @@ def test_no_gradient_moves_the_posterior():
 def test_return_thompson_follows_a_head_and_a_drawn_return():
     q = jnp.asarray([[[0.0, 1.0], [1.0, 0.0]]] * 2)  # two environments, two heads
     beliefs = Beliefs(q, jnp.ones((2, 2)), jnp.asarray([[0.0, 0.0], [3.0, 0.0]]))
-    moment = Moment(jnp.int32(0), jnp.asarray([0, 0]), KEY)
+    moment = RuleContext(jnp.int32(0), jnp.asarray([0, 0]), KEY)
     decision = ReturnThompson()(beliefs, moment)
     assert decision.action.tolist() == [1, 0]  # head 0 prefers action 1; the draw outweighs it
     assert decision.probs.tolist() == [[0, 1], [1, 0]]
@@ -260,11 +260,11 @@ def test_lambda_follows_its_schedule():
     assert Ids(lam=0.3).width(jnp.int32(7)) == 0.3
     q = normal(0, 1, 4, A)
     told = [
-        rule(Beliefs(q), Moment(jnp.int32(s), jnp.zeros(1, jnp.int32), KEY)).regret
+        rule(Beliefs(q), RuleContext(jnp.int32(s), jnp.zeros(1, jnp.int32), KEY)).regret
         for s in (0, 100)
     ]
     fixed = [
-        Ids(lam=lam)(Beliefs(q), Moment(jnp.int32(0), jnp.zeros(1, jnp.int32), KEY)).regret
+        Ids(lam=lam)(Beliefs(q), RuleContext(jnp.int32(0), jnp.zeros(1, jnp.int32), KEY)).regret
         for lam in (2.0, 0.5)
     ]
     np.testing.assert_allclose(told, fixed, rtol=1e-6)
@@ -355,13 +355,13 @@ def test_priorities_weigh_the_loss_and_report_surprise():
     plain, (_, none) = jit(agent.loss)(state.params, state, batch)
     assert none is None
     halved = batch._replace(weight=jnp.full(B, 0.5), where=jnp.arange(B))
-    total, (_, surprise) = jit(agent.loss)(state.params, state, halved)
+    total, (_, td_priority) = jit(agent.loss)(state.params, state, halved)
     np.testing.assert_allclose(total, plain / 2, rtol=1e-5)
     out = agent.outputs(state.params, state.prior, batch.s_tm1)["q"]
     q_t = agent.outputs(state.target, state.prior, batch.s_t)["q"]
     said = jnp.take_along_axis(out, batch.a_tm1[:, None, None], -1)[..., 0]
     error = batch.r_t[:, None] + batch.discount_t[:, None] * q_t.max(-1) - said
-    np.testing.assert_allclose(surprise, jnp.abs(error).mean(-1), rtol=1e-4)
+    np.testing.assert_allclose(td_priority, jnp.abs(error).mean(-1), rtol=1e-4)
 
 
 def test_ensembles_of_one_network_differ_by_their_flags_alone():

@@ -13,12 +13,12 @@ from scipy.stats import norm
 from idrl import ids
 from idrl.actions import Box
 from idrl.agents import declared, make_agent
+from idrl.agents.actor_rules import Acting, GaussianNoise, OuNoise
 from idrl.agents.agent import refresh_target
 from idrl.agents.choosing import Ids
-from idrl.agents.noise import Acting, GaussianNoise, OuNoise
 from idrl.errors import IdrlError
 from idrl.networks.heads import Actor, GaussianActor, Transition
-from idrl.networks.heads.actors import Candidates, Policy
+from idrl.networks.heads.actors import Candidates, GaussianParams
 
 jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 
@@ -75,13 +75,13 @@ def test_a_critic_sees_the_unit_box_and_targets_take_the_smaller(td3):
     ahead = np.tanh(0.5)  # the target's actor at s' = 0.25
     least = min(0.25 + ahead, 0.5 - ahead + 1)
     target = 1.0 + GAMMA * least
-    total, (losses, surprise) = jit(agent.critic_loss)(
+    total, (losses, td_priority) = jit(agent.critic_loss)(
         critics, state, batch(1.0), jax.random.key(0)
     )
     expected = 2 * (target - 1.5) ** 2
     np.testing.assert_allclose(losses["q"], expected, rtol=1e-5)
     np.testing.assert_allclose(total, expected, rtol=1e-5)
-    assert surprise is None
+    assert td_priority is None
 
 
 def test_targets_of_their_own(td3):
@@ -170,7 +170,7 @@ def test_smoothing_is_cut():
 def test_the_density_of_a_squashed_gaussian():
     mean, log_std = jnp.array([[0.3, -1.0]]), jnp.array([[-0.5, 0.2]])
     action, log_prob = GaussianActor().draw(
-        Policy(mean, log_std, jnp.float32(0)), jax.random.key(3)
+        GaussianParams(mean, log_std, jnp.float32(0)), jax.random.key(3)
     )
     before = np.arctanh(np.asarray(action, np.float64))
     density = norm.logpdf(before, mean, np.exp(log_std)) - np.log(1 - np.asarray(action) ** 2)

@@ -8,13 +8,13 @@ import pytest
 from gymnasium import spaces
 
 import idrl
-from idrl import replay as ring
-from idrl.cli import main
+from idrl.cli.app import main
 from idrl.config import resolve
 from idrl.envs import make_env
-from idrl.envs.gymnasium_env import GymnasiumEnv
-from idrl.envs.noisy_push import NoisyPush
-from idrl.session import make_program
+from idrl.envs.adapters.gymnasium_env import GymnasiumEnv
+from idrl.envs.families.noisy_push import NoisyPush
+from idrl.replay import ring as ring
+from idrl.runs.session import make_program
 from idrl.training.loop import train
 
 TINY = {
@@ -198,7 +198,7 @@ def test_actions_that_do_not_fit(env, says, tmp_path):
         (["dqn", "cartpole", "--set", "explore.kind=ou_noise"], "the agent has none"),
         (["td3", "pendulum", "--set", "heads.q.double=true"], "heads.q.double=false"),
         (["td3", "pendulum", "--set", "heads.actor.delay=0"], "delay is 0"),
-        (["td3", "pendulum", "--set", "learning.target_share=0"], "in (0, 1]"),
+        (["td3", "pendulum", "--set", "learning.tau=0"], "in (0, 1]"),
         (["ddpg", "pendulum", "--set", "explore.kind=ids"], "needs at least 2"),
         (["ddpg-ucb", "pendulum", "--set", "heads.actor.candidates.refine=1"], "explore.kind=ids"),
         (["td3", "noisy_push/1"], "from 2 to 1000"),

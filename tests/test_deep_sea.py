@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idrl.envs.deep_sea import DeepSea, State, solved_episode
+from idrl.envs.families.deep_sea import DeepSea, DeepSeaState, solved_episode
 from idrl.errors import IdrlError
 
 COST = 0.01
@@ -146,7 +146,7 @@ def stepper(size, slip=0.0, stochastic=False):
     task = jnp.ones((size, size), jnp.int32)  # 1 is right everywhere
 
     def many(row, column, action, keys):
-        state = State(row, column, jnp.bool_(False))
+        state = DeepSeaState(row, column, jnp.bool_(False))
         return jax.vmap(lambda key: env.step(task, state, action, key))(keys)
 
     return jit(many)

@@ -8,12 +8,12 @@ import pytest
 from displays import Dies
 
 import idrl
-from idrl.agents.choosing import Moment
+from idrl.agents.choosing import RuleContext
 from idrl.config import resolve
 from idrl.envs import make_env
 from idrl.report.distributions import distribution_bands
-from idrl.runs.records import spread
-from idrl.session import make_program
+from idrl.runs.session import make_program
+from idrl.storage.records import spread
 from idrl.training.loop import train
 
 SMALL = {
@@ -57,7 +57,7 @@ def check_told(program, state, told, agent):
             lambda x, s=seed: x[s], (state.agent.params, state.agent.prior)
         )
         beliefs = program.agent.beliefs(params, prior, state.states[seed])
-        moment = Moment(0, np.zeros(64, np.int32), jax.random.key(0))
+        moment = RuleContext(0, np.zeros(64, np.int32), jax.random.key(0))
         decision = program.agent.spec.explore(beliefs, moment)
         mine = {name: x[seed] for name, x in told.items()}
         np.testing.assert_allclose(mine["sigma2"], decision.sigma**2, rtol=1e-3, atol=1e-7)

@@ -10,7 +10,7 @@ import pytest
 from films import Film
 
 from idrl.config import resolve
-from idrl.session import make_program
+from idrl.runs.session import make_program
 from idrl.training.loop import train
 from idrl.training.program import Stopped
 

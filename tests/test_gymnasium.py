@@ -14,15 +14,15 @@ from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
 import idrl
-from idrl import replay as ring
-from idrl.cli import main
+from idrl.cli.app import main
 from idrl.config import resolve
 from idrl.envs import make_env
-from idrl.envs.gymnasium_env import GymnasiumEnv, observe_as_array
-from idrl.runs import checkpoint
-from idrl.session import make_program
+from idrl.envs.adapters.gymnasium_env import GymnasiumEnv, observe_as_array
+from idrl.replay import ring as ring
+from idrl.runs.session import make_program
+from idrl.storage import checkpoint
 from idrl.training.loop import train
-from idrl.training.program import mind, student
+from idrl.training.program import acting_view, learning_view
 
 SMALL = {
     "trunk": {"hidden": [8]},
@@ -189,7 +189,9 @@ def test_episodes_and_scores_are_counted_right():
     assert best.length_mean.tolist() == [4, 4]
     cut = p.score_best(p.place(progress[-1].state), 7, 3)  # counts with what it has by then
     assert (cut.episodes.tolist(), cut.length_mean.tolist()) == ([7, 7], [3, 3])
-    window = p.judge.window_of_best(p.place(progress[-1].state), 30)  # ten steps of each of three
+    window = p.evaluator.window_of_best(
+        p.place(progress[-1].state), 30
+    )  # ten steps of each of three
     assert window.episodes.tolist() == [6, 6]
     assert window.return_mean.tolist() == [10, 10]
 
@@ -241,7 +243,7 @@ def test_one_compilation_serves_every_step():
     p = program(Toy)
     middle = collect(p)[1]
     collect(p, p.place(middle.state), middle.iteration)
-    functions = (p._try, p._act, p._update(1), p._keep, p.judge._choose)
+    functions = (p._try, p._act, p._update(1), p._keep, p.evaluator._choose)
     assert [f._cache_size() for f in functions] == [1] * len(functions)
 
 
@@ -257,8 +259,8 @@ def test_the_replay_is_not_copied(agent, masked):
     replay = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state.replay))
     moving = state.replay, state.worlds
     for f, args in (
-        (p._act, (mind(state), moving, shown, told, numbers[0])),
-        (p._update(1), (student(state), metrics, *numbers)),
+        (p._act, (acting_view(state), moving, shown, told, numbers[0])),
+        (p._update(1), (learning_view(state), metrics, *numbers)),
     ):
         memory = f.lower(*args).compile().memory_analysis()
         assert memory.alias_size_in_bytes > replay

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from idrl.config import resolve
-from idrl.envs.heteroscedastic import (
+from idrl.envs.families.heteroscedastic import (
     ALIASING,
     POLICY,
     SOURCES,
@@ -20,7 +20,7 @@ from idrl.envs.heteroscedastic import (
     visits,
 )
 from idrl.envs.tabular import exact
-from idrl.session import make_program
+from idrl.runs.session import make_program
 from idrl.training.loop import train
 from idrl.training.seeding import seed_key, task_of
 

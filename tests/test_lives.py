@@ -5,7 +5,7 @@ import pytest
 
 from idrl.config import resolve
 from idrl.envs.host import HostEnv, Seen, Vector
-from idrl.session import make_program
+from idrl.runs.session import make_program
 
 LIFE, EPISODE = 3, 7  # steps: a life is lost after 3, the episode is over after 7
 SEEDS, ENVS = 2, 2  # one seed a device

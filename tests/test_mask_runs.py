@@ -11,14 +11,14 @@ from mazes import NORTH, GymMaze
 from safetensors.numpy import load_file
 
 import idrl
-from idrl.cli import main
+from idrl.cli.app import main
 from idrl.config import resolve
 from idrl.envs import make_env
-from idrl.envs.gymnasium_env import GymnasiumEnv
-from idrl.envs.maze import EAST, OPEN, Maze, State
-from idrl.playing.episode import play
-from idrl.runs import checkpoint
-from idrl.session import make_program
+from idrl.envs.adapters.gymnasium_env import GymnasiumEnv
+from idrl.envs.families.maze import EAST, OPEN, Maze, MazeState
+from idrl.inspect.play.episode import play
+from idrl.runs.session import make_program
+from idrl.storage import checkpoint
 from idrl.training.loop import train
 
 pytestmark = pytest.mark.usefixtures("compiled_once")
@@ -41,7 +41,7 @@ SMALL = {
 
 def test_the_maze_has_one_way_to_its_door():
     maze = Maze(6)
-    state = State(*np.indices((6, 6)).astype(np.int32), np.zeros((6, 6), np.int32), 0)
+    state = MazeState(*np.indices((6, 6)).astype(np.int32), np.zeros((6, 6), np.int32), 0)
     at = jit(jax.vmap(jax.vmap(maze.possible, (None, 0)), (None, 0)))
     for seed in range(3):
         task = maze.task(jax.random.key(seed))
@@ -112,8 +112,8 @@ def collect(p, state=None, iteration=0):
 def of_cells(task, obs):
     """The masks of observations, by the rules of the maze."""
     row, column = np.divmod(np.asarray(obs).argmax(-1), 4)
-    state = State(jnp.asarray(row), jnp.asarray(column), 0, 0)
-    possible = jax.vmap(Maze(4).possible, (None, State(0, 0, None, None)))
+    state = MazeState(jnp.asarray(row), jnp.asarray(column), 0, 0)
+    possible = jax.vmap(Maze(4).possible, (None, MazeState(0, 0, None, None)))
     return np.asarray(possible(task, state))
 
 

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idrl import replay as ring
 from idrl.ids import decide
 from idrl.networks.heads import Bayesian, Categorical, Ensemble, Implicit, Quantile, Transition
 from idrl.networks.heads.bayesian import Regressed
 from idrl.networks.heads.implicit import Answers
+from idrl.replay import ring as ring
 from idrl.training.learner import _told
 
 # Compiling takes most of the time here: let XLA try less hard.
@@ -154,8 +154,8 @@ def test_targets_by_hand(kind, double):
     blind = BATCH._replace(allowed_t=None)
     assert (np.asarray(head.loss(outputs(kind, right), *said, blind)) > 0.1).any()
     if kind in ("ensemble", "bayesian"):
-        surprise = head.surprise(zero, *said, BATCH)
-        np.testing.assert_allclose(surprise, 1 + 0.5 * VALUES[double], rtol=1e-5)
+        td_priority = head.td_priority(zero, *said, BATCH)
+        np.testing.assert_allclose(td_priority, 1 + 0.5 * VALUES[double], rtol=1e-5)
 
 
 @pytest.mark.parametrize(("kind", "double"), EITHER)
@@ -172,7 +172,7 @@ def test_values_of_what_is_not_allowed_change_nothing(kind, double):
             return head.loss(out, online_t, target_t, BATCH).sum()
 
         slopes = jax.grad(loss, allow_int=True)(out_tm1)
-        found = [loss(out_tm1), slopes, head.surprise(out_tm1, online_t, target_t, BATCH)]
+        found = [loss(out_tm1), slopes, head.td_priority(out_tm1, online_t, target_t, BATCH)]
         if isinstance(head, Bayesian):
             found.append(head.evidence(out_tm1, online_t, target_t, BATCH))
         return found

@@ -10,11 +10,11 @@ import pytest
 import idrl
 from idrl.config import resolve
 from idrl.envs import make_env
-from idrl.envs.minatar import GAMES
-from idrl.runs import checkpoint
-from idrl.runs.folder import FORMAT
-from idrl.runs.older import in_todays_words
-from idrl.session import make_program
+from idrl.envs.families.minatar import GAMES
+from idrl.runs.session import make_program
+from idrl.storage import checkpoint
+from idrl.storage.folder import FORMAT
+from idrl.storage.older import in_todays_words
 from idrl.training.loop import train
 
 KEY = jax.random.key(0)
@@ -94,7 +94,7 @@ def test_names_in_folders_of_before_say_their_limit_today():
 
 def test_a_run_of_before_keeps_its_limit(tmp_path, compiled_once, monkeypatch):
     """Its name does not say it: what is resumed is what it would have been, bit for bit."""
-    monkeypatch.setattr("idrl.runs.older._LIMIT", 5)  # no ball is down so soon
+    monkeypatch.setattr("idrl.storage.older._LIMIT", 5)  # no ball is down so soon
     few = {
         "trunk": {"channels": 1}, "heads": {"q": {"hidden": [2]}},
         "learning": {"learning_starts_steps": 20, "update_every_steps": 4, "batch_size": 2,

@@ -8,9 +8,9 @@ import pytest
 from gymnasium import spaces
 
 import idrl
-from idrl.cli import main
+from idrl.cli.app import main
 from idrl.envs import Step
-from idrl.runs import checkpoint
+from idrl.storage import checkpoint
 from idrl.training.locating import first_bad_operation
 from idrl.training.seeding import seed_key, stream
 

@@ -5,10 +5,10 @@ import pytest
 from browser import Browser
 from run_folders import made_up_run
 
-from idrl.playing.episode import Episode, Returns
-from idrl.playing.page import write_page
-from idrl.playing.sigma import SigmaMap
-from idrl.playing.views import View
+from idrl.inspect.play.episode import Episode, Returns
+from idrl.inspect.play.page import write_page
+from idrl.inspect.play.sigma import SigmaMap
+from idrl.inspect.play.views import View
 from idrl.report.writing import make_report
 
 STEPS, ACTIONS = 300, 3  # more than one chunk

@@ -6,7 +6,7 @@ import io
 import numpy as np
 import pytest
 
-from idrl.cli import main
+from idrl.cli.app import main
 from idrl.report import paper, statistics
 
 # What Table 1 prints comes out of the scores of each game with this rounding.

@@ -10,13 +10,13 @@ import pytest
 from gymnasium import spaces
 
 import idrl
-from idrl.cli import main
+from idrl.cli.app import main
 from idrl.envs import make_env
-from idrl.playing import packing
-from idrl.playing.episode import play
-from idrl.playing.page import LIMIT, coarser, write_page
-from idrl.playing.sigma import read_sigma
-from idrl.playing.views import DIVER, TRAIL, TREASURE, view
+from idrl.inspect.play import packing
+from idrl.inspect.play.episode import play
+from idrl.inspect.play.page import LIMIT, coarser, write_page
+from idrl.inspect.play.sigma import read_sigma
+from idrl.inspect.play.views import DIVER, TRAIL, TREASURE, view
 from idrl.training.survey import Survey
 
 TINY = {
@@ -165,7 +165,7 @@ def test_play_writes_a_page_and_a_video(run, tmp_path, capsys):
 
 def test_a_long_episode_is_packed_more_coarsely(episode, tmp_path, monkeypatch):
     fine = write_page(episode, tmp_path / "fine.html")
-    monkeypatch.setattr("idrl.playing.page.LIMIT", fine)
+    monkeypatch.setattr("idrl.inspect.play.page.LIMIT", fine)
     assert write_page(episode, tmp_path / "coarse.html") < fine
 
 
@@ -184,7 +184,7 @@ def test_bad_input_gets_a_sentence(arguments, sentence, run, capsys):
 
 
 def test_an_mp4_without_ffmpeg_says_what_to_do(run, capsys, monkeypatch):
-    monkeypatch.setattr("idrl.playing.video._ffmpeg", lambda: None)
+    monkeypatch.setattr("idrl.inspect.play.video._ffmpeg", lambda: None)
     assert main(["play", str(run.path), "--video", "x.mp4"]) == 2
     assert "pip install 'idrl[video]'" in capsys.readouterr().err
 

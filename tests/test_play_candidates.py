@@ -9,12 +9,12 @@ from idrl.agents import make_agent
 from idrl.config import resolve
 from idrl.envs import make_env
 from idrl.ids import Comparison
-from idrl.playing.candidates import MOST, arranged, in_words
-from idrl.playing.episode import Episode, Returns
-from idrl.playing.mind import Mind
-from idrl.playing.video import write_video
-from idrl.playing.views import View
-from idrl.policy import Policy
+from idrl.inspect.play.candidates import MOST, arranged, in_words
+from idrl.inspect.play.episode import Episode, Returns
+from idrl.inspect.play.recorder import DecisionRecorder
+from idrl.inspect.play.video import write_video
+from idrl.inspect.play.views import View
+from idrl.inspect.policy import Policy
 
 TINY = {
     "heads": {
@@ -78,7 +78,7 @@ def policy():
 
 @pytest.mark.parametrize("acting", ["explore", "evaluate"])
 def test_a_mind_with_an_actor(policy, acting):
-    mind = Mind(policy, acting)
+    mind = DecisionRecorder(policy, acting)
     for place in (0, 1):
         thought = mind.think(np.eye(4)[place], None)
         shown = thought.decision.candidates

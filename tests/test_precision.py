@@ -13,7 +13,7 @@ from idrl.agents import Agent, agent
 from idrl.agents.agent import refresh_target
 from idrl.config import resolve
 from idrl.networks.heads import Transition
-from idrl.runs import checkpoint
+from idrl.storage import checkpoint
 
 SIDE, ACTIONS, BATCH = 36, 3, 8
 SMALL = {

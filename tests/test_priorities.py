@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from idrl import priorities as trees
-from idrl import replay as ring
+from idrl.replay import ring as ring
+from idrl.replay import sum_tree as trees
 
 GAMMA = 0.9
 jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
@@ -201,14 +201,14 @@ def test_sampling_follows_priorities_after_the_ring_wrapped():
     replay = filled(rows, written, n_step, True)
     usable = [(t, e) for t in range(written - rows, written - 1) for e in range(2)]
     where = np.array([(t % rows) * 2 + e for t, e in usable])
-    surprise = np.random.default_rng(0).random(len(where)) * 3
+    td_priority = np.random.default_rng(0).random(len(where)) * 3
     reprioritise = jit(ring.reprioritise, static_argnums=3)
-    replay = reprioritise(replay, where, jnp.asarray(surprise, jnp.float32), 0.6)
+    replay = reprioritise(replay, where, jnp.asarray(td_priority, jnp.float32), 0.6)
     batches = [sampled(replay, written, n_step, 50_000, seed) for seed in range(20)]
     drawn = np.concatenate([b.where for b in batches])
     counts = np.array([(drawn == w).sum() for w in where])
     assert counts.sum() == len(drawn) == 1_000_000
-    share = (surprise + 1e-6) ** 0.6
+    share = (td_priority + 1e-6) ** 0.6
     # Stratified draws vary less than independent ones, so a bound on each count is the test.
     np.testing.assert_allclose(counts / len(drawn), share / share.sum(), atol=2e-5)
     # What a weighted mean of rewards estimates is the plain mean over all transitions.

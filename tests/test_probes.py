@@ -11,7 +11,7 @@ from idrl.agents import agent_names
 from idrl.config import assignments, resolve
 from idrl.envs.probes import PROBES, probes
 from idrl.envs.tabular import exact
-from idrl.session import make_program
+from idrl.runs.session import make_program
 from idrl.training.loop import train
 from idrl.training.seeding import seed_key, task_of
 

@@ -8,15 +8,15 @@ from rich.console import Console
 from scipy import stats
 
 import idrl
-from idrl.display import summary
 from idrl.envs import make_env
-from idrl.envs.deep_sea import DeepSea
-from idrl.envs.heteroscedastic import SOURCES
+from idrl.envs.families.deep_sea import DeepSea
+from idrl.envs.families.heteroscedastic import SOURCES
 from idrl.envs.optimum import best_return, optimal_returns
 from idrl.envs.probes import PROBES, probes
 from idrl.envs.tabular import FOREVER
 from idrl.report.regret import cumulative
 from idrl.report.statistics import interval, iqm, share_interval
+from idrl.runs.display import summary
 
 KEY = jax.random.key(0)
 SMALL = {

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from idrl import replay as ring
+from idrl.replay import ring as ring
 
 ENVS = 3
 GAMMA = 0.9

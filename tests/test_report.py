@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from run_folders import made_up_run, write_csv
 
-from idrl.cli import main
+from idrl.cli.app import main
 from idrl.report.comparing import compare
 from idrl.report.grouping import sections
 from idrl.report.reading import read_runs

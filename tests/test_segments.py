@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import zstandard
 
-from idrl.runs import segments
-from idrl.runs.segments import Segment, Segments
+from idrl.storage import segments
+from idrl.storage.segments import Segment, Segments
 
 SHAPE = (3, 4, 5)  # three environments
 ROW = 3 * 4 * 5

@@ -8,9 +8,9 @@ import pytest
 from displays import Dies
 
 import idrl
-from idrl.cli import main
-from idrl.runs import sinks
-from idrl.runs.folder import RunFolder
+from idrl.cli.app import main
+from idrl.storage import sinks
+from idrl.storage.folder import RunFolder
 
 SMALL = {
     "trunk": {"hidden": [8]},

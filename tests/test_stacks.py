@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idrl import replay as ring
-from idrl.replay import Row, Stack
+from idrl.replay import ring as ring
+from idrl.replay.ring import Row, Stack
 
 ENVS, ROWS, GAMMA, DEPTH = 3, 24, 0.9, 4
 ZEROS, REPEATED = Stack(DEPTH), Stack(DEPTH, repeat_first=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from idrl.cli import main
+from idrl.cli.app import main
 from idrl.report.reading import find_runs
 from idrl.sweep import attempt as attempts
 from idrl.sweep.driving import Grid, drive

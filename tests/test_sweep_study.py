@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from idrl import IdrlError
-from idrl.cli import main
+from idrl.cli.app import main
 from idrl.report.paper import games
 from idrl.sweep import planning, speeds
 from idrl.sweep.job import Capacity, Node, lowered

@@ -9,12 +9,12 @@ from displays import Dies
 from films import Film
 
 import idrl
-from idrl import saving
 from idrl.config import resolve
 from idrl.errors import RunFailed
-from idrl.runs import checkpoint, segments
-from idrl.runs.segments import Segments
-from idrl.session import make_program
+from idrl.runs import saving
+from idrl.runs.session import make_program
+from idrl.storage import checkpoint, segments
+from idrl.storage.segments import Segments
 from idrl.training.loop import train
 
 SETTINGS = {
@@ -90,7 +90,7 @@ def test_what_is_shed_comes_back(tmp_path):
         assert (shape, dtype) == ((4, 8, 8), np.uint8)
         known = tape.seal(oldest)
         assert known[-1].end == told
-        state = jax.device_get(program.shed(progress.state))
+        state = jax.device_get(program.without_frames(progress.state))
         assert state.replay.obs is None
         pieces = ((s.first, segments.read(tmp_path, s, shape, dtype)) for s in known)
         again = fresh.refill(fresh.place(state), progress.iteration, pieces)

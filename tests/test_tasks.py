@@ -7,8 +7,8 @@ import pytest
 
 from idrl.config import resolve
 from idrl.envs import make_env
-from idrl.envs.deep_sea import solved_episode
-from idrl.envs.noisy_chain import BACK, FORWARD, GAMBLE, NoisyChain
+from idrl.envs.families.deep_sea import solved_episode
+from idrl.envs.families.noisy_chain import BACK, FORWARD, GAMBLE, NoisyChain
 from idrl.envs.tabular import exact
 from idrl.errors import IdrlError
 from idrl.training.seeding import seed_key, task_of

@@ -12,7 +12,7 @@ from idrl.agents.spec import Learning
 from idrl.config import resolve
 from idrl.envs import make_env
 from idrl.envs.base import Step
-from idrl.session import make_program
+from idrl.runs.session import make_program
 from idrl.training.loop import train
 from idrl.training.rollout import advance, begin
 from idrl.training.spec import Evaluation, Training, cadence, due

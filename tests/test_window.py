@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from idrl.training.window import Window
+from idrl.training.hosted.window import Window
 
 
 def played(lengths, envs, steps):

@@ -8,10 +8,10 @@ import numpy as np
 from benchmarks.peers import work, worlds
 from idrl.agents import declared
 from idrl.config import resolve
-from idrl.devices import prepare
 from idrl.envs import make_env, register_env
+from idrl.runs.session import make_program, prepare_memory
 from idrl.schema import merge
-from idrl.session import make_program, prepare_memory
+from idrl.system.devices import prepare
 from idrl.training.evaluation import play_episodes
 from idrl.training.learner import key_of
 from idrl.training.spec import due

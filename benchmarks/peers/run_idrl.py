@@ -4,7 +4,7 @@ from benchmarks.peers.clock import Clock
 
 clock = Clock()
 
-from idrl import api  # noqa: E402, F401
+from idrl.runs import api  # noqa: E402, F401
 
 IMPORT_S = clock.seconds()
 

@@ -18,11 +18,11 @@ REPEATS = 3
 DEFAULT = """
 import time; began = time.time()
 import numpy as np
-from idrl import api
+from idrl.runs import api
 from idrl.config import resolve
-from idrl.devices import prepare
+from idrl.system.devices import prepare
 from idrl.envs import make_env
-from idrl.session import make_program
+from idrl.runs.session import make_program
 prepare()
 config = resolve(None, None, changes=[{"seeds": api.DEFAULT_SEEDS}])
 program = make_program(config, make_env(config.env))

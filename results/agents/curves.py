@@ -19,13 +19,13 @@ import numpy as np
 
 import idrl
 from idrl.agents import agent_names
-from idrl.api import open_run
 from idrl.envs import make_env
-from idrl.envs.deep_sea import solved_episode
+from idrl.envs.families.deep_sea import solved_episode
 from idrl.report.statistics import interval
 from idrl.report.style import colour, figure
-from idrl.runs.folder import free_name
-from idrl.runs.records import numbers
+from idrl.runs.api import open_run
+from idrl.storage.folder import free_name
+from idrl.storage.records import numbers
 
 HERE = Path(__file__).parent
 IMAGES = HERE.parents[1] / "docs" / "images" / "agents"

@@ -21,15 +21,15 @@ import numpy as np
 
 import idrl
 from idrl.agents import agent_names, declared
+from idrl.agents.actor_rules import Follow, Undirected
 from idrl.agents.choosing import Greedy
-from idrl.agents.noise import Follow, Undirected
-from idrl.devices import prepare
 from idrl.envs import make_env
 from idrl.report.statistics import interval
-from idrl.resuming import restore_state
-from idrl.runs.folder import RunFolder
-from idrl.runs.records import numbers
-from idrl.session import make_program
+from idrl.runs.resuming import restore_state
+from idrl.runs.session import make_program
+from idrl.storage.folder import RunFolder
+from idrl.storage.records import numbers
+from idrl.system.devices import prepare
 
 HERE = Path(__file__).parent
 FIRST_SEED = 100  # those below were tuned on

@@ -17,12 +17,12 @@ import jax
 import numpy as np
 
 from idrl.config import resolve
-from idrl.devices import prepare
-from idrl.envs.heteroscedastic import SOURCES, heteroscedastic, truth
+from idrl.envs.families.heteroscedastic import SOURCES, heteroscedastic, truth
 from idrl.report.statistics import interval
 from idrl.report.style import colour, figure
-from idrl.runs.folder import describe
-from idrl.session import make_program
+from idrl.runs.session import make_program
+from idrl.storage.folder import describe
+from idrl.system.devices import prepare
 from idrl.training.loop import train
 
 HERE = Path(__file__).parent

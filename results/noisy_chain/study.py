@@ -32,12 +32,12 @@ import numpy as np
 
 import idrl
 from idrl.envs import make_env
-from idrl.envs.deep_sea import solved_episode
+from idrl.envs.families.deep_sea import solved_episode
 from idrl.envs.tabular import exact
 from idrl.report.statistics import interval
-from idrl.resuming import restore_state
-from idrl.runs.folder import RunFolder, describe
-from idrl.session import make_program
+from idrl.runs.resuming import restore_state
+from idrl.runs.session import make_program
+from idrl.storage.folder import RunFolder, describe
 
 AGENTS = ("bootstrapped-dqn", "dqn-ids", "c51-ids", "qrdqn-ids")
 SIZES = (6, 10, 14)

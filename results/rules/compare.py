@@ -32,11 +32,11 @@ from study import measure, write
 
 import idrl
 from idrl.envs import make_env
-from idrl.envs.deep_sea import solved_episode
+from idrl.envs.families.deep_sea import solved_episode
 from idrl.report.statistics import interval
-from idrl.resuming import restore_state
-from idrl.runs.folder import RunFolder, describe
-from idrl.session import make_program
+from idrl.runs.resuming import restore_state
+from idrl.runs.session import make_program
+from idrl.storage.folder import RunFolder, describe
 
 TASKS = ("deep_sea/20", "deep_sea/20?slip=0.05", "noisy_chain/6")
 EPISODES = {"deep_sea/20": 400, "deep_sea/20?slip=0.05": 800, "noisy_chain/6": 400}

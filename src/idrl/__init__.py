@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 _HOME = {
-    "train": "api",
-    "load": "api",
-    "evaluate": "api",
-    "open_run": "api",
-    "Run": "api",
-    "Policy": "policy",
+    "train": "runs.api",
+    "load": "runs.api",
+    "evaluate": "runs.api",
+    "open_run": "runs.api",
+    "Run": "runs.api",
+    "Policy": "inspect.policy",
     "register_agent": "agents",
     "AgentSpec": "agents",
     "register_env": "envs",
@@ -37,11 +37,11 @@ if TYPE_CHECKING:  # what __getattr__ finds, for type checkers and editors
     from idrl import agents, bandits, envs, ids, losses, rules  # noqa: F401
     from idrl.actions import Box  # noqa: F401
     from idrl.agents import AgentSpec, register_agent  # noqa: F401
-    from idrl.api import Run, evaluate, load, open_run, train  # noqa: F401
     from idrl.envs import Env, Step, register_env  # noqa: F401
     from idrl.errors import IdrlError, RunFailed, TrainingDiverged  # noqa: F401
     from idrl.ids import Decision  # noqa: F401
-    from idrl.policy import Policy  # noqa: F401
+    from idrl.inspect.policy import Policy  # noqa: F401
+    from idrl.runs.api import Run, evaluate, load, open_run, train  # noqa: F401
 
 
 def __getattr__(name: str):

@@ -70,7 +70,7 @@ def in_words(actions: Actions) -> str:
     """As a sentence would have it."""
     if isinstance(actions, Box):
         return f"{actions.dims}-dimensional continuous actions"
-    return f"{actions} numbered actions"
+    return f"{actions} discrete actions"
 
 
 def to_table(actions: Actions) -> dict[str, Any]:

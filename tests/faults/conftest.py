@@ -8,7 +8,7 @@ import driver
 import pytest
 
 import idrl
-from idrl.runs import checkpoint
+from idrl.storage import checkpoint
 
 _COLUMNS = ("fault", "tries", "survived", "lost rows", "differing bits", "tracebacks", "hangs")
 _ANSWERS = ("sentence", "accepted", "traceback", "hang", "growth")  # to a forged file

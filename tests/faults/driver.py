@@ -14,7 +14,7 @@ import numpy as np
 import zstandard
 
 import idrl
-from idrl.runs import checkpoint, segments
+from idrl.storage import checkpoint, segments
 
 RECORDS = ("metrics.csv", "evaluations.csv", "episodes.csv")
 SMALL = [

@@ -23,9 +23,10 @@ import mutations
 import numpy as np
 
 import idrl
-from idrl import api, cli, session
-from idrl.playing import episode
+from idrl.cli import app as cli
+from idrl.inspect.play import episode
 from idrl.report import writing
+from idrl.runs import api, session
 from idrl.sweep import driving, engines, probing, speeds
 from idrl.training import compiled, learner
 from idrl.training.evaluation import Score

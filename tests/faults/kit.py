@@ -4,8 +4,8 @@ import shutil
 from pathlib import Path
 
 import idrl
-from idrl.runs.folder import RunFolder
 from idrl.schema import to_dict
+from idrl.storage.folder import RunFolder
 from idrl.sweep.folder import Outcome, StudyFolder, write_outcome
 from idrl.sweep.job import Capacity, Node
 from idrl.sweep.jobs import combinations, pack

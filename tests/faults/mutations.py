@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import tomli_w
 
-from idrl.runs import checkpoint
+from idrl.storage import checkpoint
 
 # Of every type, at every edge, and what was seen to break somebody.
 VALUES = (

@@ -20,9 +20,9 @@ import matplotlib.pyplot  # noqa: F401
 import optax  # noqa: F401
 from matplotlib.figure import Figure
 
-import idrl.display  # noqa: F401
-from idrl import cli
-from idrl.runs import arrays, records
+import idrl.runs.display  # noqa: F401
+from idrl.cli import app as cli
+from idrl.storage import arrays, records
 
 
 class Deaths:

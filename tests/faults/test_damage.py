@@ -11,10 +11,10 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import idrl
-from idrl.resuming import differences
-from idrl.runs import checkpoint
-from idrl.runs.arrays import read_metadata, write_arrays
-from idrl.runs.folder import FORMAT
+from idrl.runs.resuming import differences
+from idrl.storage import checkpoint
+from idrl.storage.arrays import read_metadata, write_arrays
+from idrl.storage.folder import FORMAT
 
 
 def places(run):

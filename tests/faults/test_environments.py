@@ -9,10 +9,10 @@ from driver import SMALL, check_valid
 from gymnasium import spaces
 
 import idrl
-from idrl.envs.gymnasium_env import GymnasiumEnv
-from idrl.stopping import Again, signals
+from idrl.envs.adapters.gymnasium_env import GymnasiumEnv
 from idrl.sweep.attempt import is_finished
-from idrl.training.fleet import NO_SEED
+from idrl.system.signals import Again, signals
+from idrl.training.hosted.fleet import NO_SEED
 
 SETTINGS = SMALL[1:]
 PLACE = r"step 6 of an episode of environment \d, action [123]"

@@ -9,11 +9,11 @@ import tomli_w
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from idrl import api
 from idrl.agents import agent_names
-from idrl.cli import main
+from idrl.cli.app import main
 from idrl.config import resolve
 from idrl.envs import families
+from idrl.runs import api
 from idrl.schema import flat, to_dict
 
 VALID = {name: to_dict(resolve(name, "deep_sea/4")) for name in ("dqn", "c51-ids")}
@@ -52,8 +52,8 @@ def place(tmp_path_factory):
             raise Accepted
 
         patch.setattr(api, "_go", accept)
-        patch.setattr("idrl.bandits.command._figure", accept)
-        patch.setattr("idrl.bandits.command._regret", accept)
+        patch.setattr("idrl.cli.bandit._figure", accept)
+        patch.setattr("idrl.cli.bandit._regret", accept)
         patch.setattr("idrl.bsuite.running.run_plan", accept)
         patch.chdir(folder)
         yield folder

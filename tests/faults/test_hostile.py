@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import idrl
-from idrl.cli import main
-from idrl.runs import checkpoint
+from idrl.cli.app import main
 from idrl.schema import to_dict
+from idrl.storage import checkpoint
 
 
 class Bomb:

@@ -7,7 +7,7 @@ import pytest
 from driver import SETTINGS, SMALL, difference, newest
 
 import idrl
-from idrl.runs import checkpoint
+from idrl.storage import checkpoint
 
 TABLES = ("metrics.csv", "evaluations.csv", "episodes.csv", "distributions.csv", "config.toml")
 

@@ -6,11 +6,11 @@ from browser import Browser
 from names import NAMES
 from run_folders import made_up_run
 
-from idrl import words
-from idrl.cli import main
-from idrl.playing.episode import Episode, Returns
-from idrl.playing.page import write_page
-from idrl.playing.views import View
+from idrl.cli.app import main
+from idrl.inspect.play.episode import Episode, Returns
+from idrl.inspect.play.page import write_page
+from idrl.inspect.play.views import View
+from idrl.system import words
 
 GROUPS = 5
 

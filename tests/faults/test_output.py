@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from idrl.cli import main
-from idrl.printing import Printer
+from idrl.cli.app import main
+from idrl.system.printing import Printer
 
 TRAIN = [
     "train", "dqn", "deep_sea/4", "--steps", "300", "--out", "run", "--set", "trunk.hidden=8",

@@ -9,8 +9,8 @@ from driver import Nursery, difference
 from test_damage import contents
 
 import idrl
-from idrl.cli import main
-from idrl.runs.folder import RunFolder
+from idrl.cli.app import main
+from idrl.storage.folder import RunFolder
 from idrl.sweep.attempt import is_finished
 
 pytestmark = pytest.mark.faults

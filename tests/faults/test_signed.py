@@ -10,7 +10,7 @@ import pytest
 from test_hostile import check_refused, newest, rewrite, sign, uses
 
 import idrl
-from idrl.runs import checkpoint
+from idrl.storage import checkpoint
 
 
 @pytest.mark.parametrize("name", ["timings.csv", "config.toml", ".lock", "curve.png"])

@@ -7,7 +7,7 @@ import time
 import pytest
 from kit import STUDY
 
-from idrl.cli import main
+from idrl.cli.app import main
 from idrl.sweep.folder import StudyFolder
 from idrl.sweep.job import Capacity, Node
 from idrl.sweep.jobs import combinations, pack

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import optax
 
 from idrl.actions import Actions, some_allowed
-from idrl.agents.choosing import Beliefs, Moment
-from idrl.agents.noise import Undirected
+from idrl.agents.actor_rules import Undirected
+from idrl.agents.choosing import Beliefs, RuleContext
 from idrl.agents.rule import Rule
 from idrl.agents.spec import AgentSpec
 from idrl.ids import Decided
@@ -173,7 +173,7 @@ class Agent:
         memory = rule.remember(memory, first, memory_key, self.k)
         beliefs = self.beliefs(params, prior, obs, jax.random.fold_in(key, 2), noisy)
         mask = None if mask is None else some_allowed(mask)
-        return rule(beliefs, Moment(step, memory, rule_key, mask)), memory, beliefs
+        return rule(beliefs, RuleContext(step, memory, rule_key, mask)), memory, beliefs
 
     def _seen(self, params, state: AgentState, batch: Transition, key) -> tuple[dict, dict, dict]:
         """Outputs before the step, and after it by the online and by the target network, each with
@@ -185,31 +185,31 @@ class Agent:
         return out_tm1, jax.lax.stop_gradient(online_t), jax.lax.stop_gradient(target_t)
 
     def loss(self, params, state: AgentState, batch: Transition, key=None):
-        """Sum over heads of the mean over the batch; per-head losses and surprise beside it."""
+        """Sum over heads of the mean over the batch; per-head losses and td_priority beside it."""
         out_tm1, online_t, target_t = self._seen(params, state, batch, key)
         losses = {}
         for name, head in self.heads.items():
             each = head.loss(out_tm1[name], online_t[name], target_t[name], batch)
             losses[name] = (each if batch.weight is None else batch.weight * each).mean()
-        surprise = None
+        td_priority = None
         if batch.where is not None:
             name = self.q_name
-            surprise = self.heads[name].surprise(
+            td_priority = self.heads[name].td_priority(
                 out_tm1[name], online_t[name], target_t[name], batch
             )
-        return sum(losses.values()), (losses, surprise)
+        return sum(losses.values()), (losses, td_priority)
 
     def learn(self, state: AgentState, batch: Transition, key=None, number=0):
         """Update `number` from one batch: the new state, metrics, and how surprising each
         transition was (`[B]`, if the batch was drawn by priorities)."""
         params = state.params if state.fast is None else state.fast
-        grads, (losses, surprise) = jax.grad(self.loss, has_aux=True)(params, state, batch, key)
+        grads, (losses, td_priority) = jax.grad(self.loss, has_aux=True)(params, state, batch, key)
         grads = jax.tree.map(lambda g, p: g.astype(p.dtype), grads, state.params)
         updates, opt_state = self.optimiser.update(grads, state.opt_state, state.params)
         params = optax.apply_updates(state.params, updates)
         metrics = {f"loss_{name}": loss for name, loss in losses.items()}
         metrics["grad_norm"] = norm(grads)
-        return self._with(state, params)._replace(opt_state=opt_state), metrics, surprise
+        return self._with(state, params)._replace(opt_state=opt_state), metrics, td_priority
 
     def _with(self, state: AgentState, params) -> AgentState:
         fast = None if state.fast is None else self._cast(params)

@@ -26,7 +26,7 @@ class Beliefs(NamedTuple):
     return_noise: jax.Array | None = None  # [..., A] a drawn return less its mean
 
 
-class Moment(NamedTuple):
+class RuleContext(NamedTuple):
     """What a rule may use besides beliefs."""
 
     step: jax.Array  # agent steps so far, for schedules
@@ -35,19 +35,19 @@ class Moment(NamedTuple):
     mask: jax.Array | None = None  # [E, A] allowed actions
 
 
-class Forgetful:
+class Stateless:
     """A rule that needs no memory."""
 
     def remember(self, memory: jax.Array, first: jax.Array, key: jax.Array, k: int) -> jax.Array:
         return memory
 
 
-def _compared(relative: bool, beliefs: Beliefs, moment: Moment) -> jax.Array:
-    return ids.relative(beliefs.q_heads, moment.mask) if relative else beliefs.q_heads
+def _compared(relative: bool, beliefs: Beliefs, context: RuleContext) -> jax.Array:
+    return ids.relative(beliefs.q_heads, context.mask) if relative else beliefs.q_heads
 
 
 @dataclass(frozen=True)
-class Ids(Forgetful):
+class Ids(Stateless):
     """Smallest regret² per bit of information (Nikolov et al. 2019)."""
 
     kind: Literal["ids"] = "ids"
@@ -77,13 +77,13 @@ class Ids(Forgetful):
             return self.lam
         return _line(step, self.lam, self.lam_end, self.lam_steps)
 
-    def __call__(self, beliefs: Beliefs, moment: Moment) -> Decision:
-        q_heads = _compared(self.relative, beliefs, moment)
+    def __call__(self, beliefs: Beliefs, context: RuleContext) -> Decision:
+        q_heads = _compared(self.relative, beliefs, context)
         return ids.decide(
-            q_heads, beliefs.return_variance, lam=self.width(moment.step), rho2=self.rho2,
+            q_heads, beliefs.return_variance, lam=self.width(context.step), rho2=self.rho2,
             noise=self.noise, rho2_floor=self.rho2_floor, eps1=self.eps1, eps2=self.eps2,
             regret=self.regret, info_gain=self.info_gain, policy=self.policy, beta=self.beta,
-            key=moment.key, mask=moment.mask,
+            key=context.key, mask=context.mask,
         )  # fmt: skip
 
 
@@ -109,12 +109,14 @@ class WithEpsilon:
     def randomises(self) -> bool:
         return max(self.epsilon_start, self.epsilon_end) > 0
 
-    def finish(self, decision: Decision, moment: Moment) -> Decision:
+    def finish(self, decision: Decision, context: RuleContext) -> Decision:
         if not self.randomises:
             return decision
-        epsilon = _line(moment.step, self.epsilon_start, self.epsilon_end, self.epsilon_decay_steps)
-        key = jax.random.fold_in(moment.key, 0)
-        return rules.at_random(decision, key, epsilon, mask=moment.mask)
+        epsilon = _line(
+            context.step, self.epsilon_start, self.epsilon_end, self.epsilon_decay_steps
+        )
+        key = jax.random.fold_in(context.key, 0)
+        return rules.at_random(decision, key, epsilon, mask=context.mask)
 
 
 @dataclass(frozen=True)
@@ -126,9 +128,9 @@ class Thompson(WithEpsilon):
     def remember(self, memory: jax.Array, first: jax.Array, key: jax.Array, k: int) -> jax.Array:
         return jnp.where(first, jax.random.randint(key, memory.shape, 0, k), memory)
 
-    def __call__(self, beliefs: Beliefs, moment: Moment) -> Decision:
-        decision = rules.thompson(beliefs.q_heads, moment.memory, **_described(beliefs, moment))
-        return self.finish(decision, moment)
+    def __call__(self, beliefs: Beliefs, context: RuleContext) -> Decision:
+        decision = rules.thompson(beliefs.q_heads, context.memory, **_described(beliefs, context))
+        return self.finish(decision, context)
 
 
 @dataclass(frozen=True)
@@ -142,17 +144,17 @@ class ReturnThompson(Thompson):
 
     kind: Literal["return_thompson"] = "return_thompson"  # type: ignore[assignment]
 
-    def __call__(self, beliefs: Beliefs, moment: Moment) -> Decision:
+    def __call__(self, beliefs: Beliefs, context: RuleContext) -> Decision:
         assert beliefs.return_noise is not None
         noise = beliefs.return_noise[..., None, :]
-        chosen = rules.thompson(beliefs.q_heads + noise, moment.memory, mask=moment.mask)
+        chosen = rules.thompson(beliefs.q_heads + noise, context.memory, mask=context.mask)
         # The same for all heads, the noise leaves σ as it is; what is told is without it.
-        told = rules.thompson(beliefs.q_heads, moment.memory, **_described(beliefs, moment))
-        return self.finish(told._replace(action=chosen.action, probs=chosen.probs), moment)
+        told = rules.thompson(beliefs.q_heads, context.memory, **_described(beliefs, context))
+        return self.finish(told._replace(action=chosen.action, probs=chosen.probs), context)
 
 
 @dataclass(frozen=True)
-class Ucb(Forgetful, WithEpsilon):
+class Ucb(Stateless, WithEpsilon):
     """Largest mean plus λ standard deviations over the heads (Chen et al. 2017)."""
 
     kind: Literal["ucb"] = "ucb"
@@ -164,10 +166,10 @@ class Ucb(Forgetful, WithEpsilon):
         if self.lam < 0:
             raise IdrlError(f"{where}.lam is {self.lam}; it is at least 0.")
 
-    def __call__(self, beliefs: Beliefs, moment: Moment) -> Decision:
-        q_heads = _compared(self.relative, beliefs, moment)
-        decision = rules.ucb(q_heads, lam=self.lam, **_described(beliefs, moment))
-        return self.finish(decision, moment)
+    def __call__(self, beliefs: Beliefs, context: RuleContext) -> Decision:
+        q_heads = _compared(self.relative, beliefs, context)
+        decision = rules.ucb(q_heads, lam=self.lam, **_described(beliefs, context))
+        return self.finish(decision, context)
 
 
 # "The first million frames" of Mnih et al. are steps: they call 38 days of play 50 million frames,
@@ -176,7 +178,7 @@ DECAY_STEPS = 1_000_000
 
 
 @dataclass(frozen=True)
-class EpsilonGreedy(Forgetful):
+class EpsilonGreedy(Stateless):
     """Greedy, but random with a probability that falls linearly (Mnih et al. 2015)."""
 
     kind: Literal["epsilon_greedy"] = "epsilon_greedy"
@@ -194,31 +196,31 @@ class EpsilonGreedy(Forgetful):
     def epsilon(self, step: jax.Array) -> jax.Array:
         return _line(step, self.start, self.end, self.decay_steps)
 
-    def __call__(self, beliefs: Beliefs, moment: Moment) -> Decision:
+    def __call__(self, beliefs: Beliefs, context: RuleContext) -> Decision:
         return rules.epsilon_greedy(
-            beliefs.q_heads, moment.key, self.epsilon(moment.step), **_described(beliefs, moment)
+            beliefs.q_heads, context.key, self.epsilon(context.step), **_described(beliefs, context)
         )
 
 
 @dataclass(frozen=True)
-class Greedy(Forgetful):
+class Greedy(Stateless):
     """Largest mean over the heads."""
 
     kind: Literal["greedy"] = "greedy"
 
-    def __call__(self, beliefs: Beliefs, moment: Moment) -> Decision:
-        return rules.greedy(beliefs.q_heads, **_described(beliefs, moment))
+    def __call__(self, beliefs: Beliefs, context: RuleContext) -> Decision:
+        return rules.greedy(beliefs.q_heads, **_described(beliefs, context))
 
 
 @dataclass(frozen=True)
-class Vote(Forgetful, WithEpsilon):
+class Vote(Stateless, WithEpsilon):
     """The action most heads are greedy on."""
 
     kind: Literal["vote"] = "vote"
 
-    def __call__(self, beliefs: Beliefs, moment: Moment) -> Decision:
-        decision = rules.vote(beliefs.q_heads, **_described(beliefs, moment))
-        return self.finish(decision, moment)
+    def __call__(self, beliefs: Beliefs, context: RuleContext) -> Decision:
+        decision = rules.vote(beliefs.q_heads, **_described(beliefs, context))
+        return self.finish(decision, context)
 
 
 Comparing = Ids | Thompson | ReturnThompson | Ucb | EpsilonGreedy | Greedy | Vote
@@ -229,5 +231,5 @@ def _line(step, start: float, end: float, steps: int) -> jax.Array:
     return start + jnp.clip(step / max(steps, 1), 0, 1) * (end - start)
 
 
-def _described(beliefs: Beliefs, moment: Moment) -> dict:
-    return {"return_variance": beliefs.return_variance, "mask": moment.mask}
+def _described(beliefs: Beliefs, context: RuleContext) -> dict:
+    return {"return_variance": beliefs.return_variance, "mask": context.mask}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from idrl.agents.actor_rules import Sample, Undirected
 from idrl.agents.choosing import EpsilonGreedy, Ids, ReturnThompson, WithEpsilon
-from idrl.agents.noise import Sample, Undirected
 from idrl.agents.rule import Rule
 from idrl.errors import IdrlError
 from idrl.networks.heads import Actor, Bayesian, Ensemble, GaussianActor, Head
@@ -26,7 +26,7 @@ def check_actor(heads: dict[str, Head], explore: Rule, evaluate: Rule, precision
     for name, rule in (("explore", explore), ("evaluate", evaluate)):
         if isinstance(rule, (EpsilonGreedy, ReturnThompson)):
             raise IdrlError(
-                f"{name}.kind={rule.kind} needs numbered actions; with an actor set "
+                f"{name}.kind={rule.kind} needs discrete actions; with an actor set "
                 f"{name}.kind=gaussian_noise or {name}.kind=ids."
             )
         if isinstance(rule, WithEpsilon) and rule.randomises:
@@ -66,10 +66,10 @@ def check_actor(heads: dict[str, Head], explore: Rule, evaluate: Rule, precision
                 )
         if head.noisy:
             raise IdrlError(
-                f"heads.{name}.noisy={head.noisy}: noisy weights are for numbered actions; "
+                f"heads.{name}.noisy={head.noisy}: noisy weights are for discrete actions; "
                 f"set heads.{name}.noisy=0."
             )
     if precision == "mixed":
         raise IdrlError(
-            "learning.precision=mixed is for numbered actions; with an actor it is full."
+            "learning.precision=mixed is for discrete actions; with an actor it is full."
         )

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from idrl.agents.actor_rules import Follow, GaussianNoise, OuNoise, Sample
 from idrl.agents.choosing import Ids, Thompson, Ucb
-from idrl.agents.noise import Follow, GaussianNoise, OuNoise, Sample
 from idrl.agents.registry import agent
 from idrl.agents.rule import Rule
 from idrl.agents.spec import Adam, AgentSpec, Learning
@@ -27,7 +27,7 @@ def _agent(explore: Rule, k: int, actor: Head, lr: float = 1e-3, **heads: Head) 
             batch_size=256,
             update_every_steps=1,
             target_every_steps=1,
-            target_share=0.005,
+            tau=0.005,
             learning_starts_steps=1_000,
         ),
     )

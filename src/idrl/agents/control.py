@@ -14,9 +14,9 @@ import optax
 
 from idrl import rules
 from idrl.actions import Box
+from idrl.agents.actor_rules import Acting, Undirected
 from idrl.agents.agent import Agent, AgentState, norm
-from idrl.agents.choosing import Beliefs, Ids, Moment
-from idrl.agents.noise import Acting, Undirected
+from idrl.agents.choosing import Beliefs, Ids, RuleContext
 from idrl.agents.rule import Rule
 from idrl.agents.spec import AgentSpec
 from idrl.ids import Comparison
@@ -160,8 +160,8 @@ class ControlAgent(Agent):
             before = jnp.where(first[:, None], 0.0, before)
             actions = self.actor.candidates.propose(set_key, actor, before)
             beliefs = self.believed(params, prior, obs, actions, chance)
-            moment = Moment(step, head, rule_key)
-            decision = rule(beliefs, moment)
+            context = RuleContext(step, head, rule_key)
+            decision = rule(beliefs, context)
             for turn in range(self.actor.candidates.refine if isinstance(rule, Ids) else 0):
                 more = self.actor.candidates.around_best(
                     jax.random.fold_in(set_key, turn), actions, decision.ratio
@@ -169,7 +169,7 @@ class ControlAgent(Agent):
                 new = self.believed(params, prior, obs, more, chance)
                 actions = jnp.concatenate([actions, more], 1)
                 beliefs = jax.tree.map(lambda *x: jnp.concatenate(x, -1), beliefs, new)
-                decision = rule(beliefs, moment)
+                decision = rule(beliefs, context)
             kept = Comparison(*decision, actions).taken
         compared = Comparison(*decision, self.box.from_unit(actions))
         memory = jnp.concatenate([head[:, None].astype(memory.dtype), kept], 1)
@@ -211,14 +211,14 @@ class ControlAgent(Agent):
             out_t[self.q_name] = q_t + bonus[:, None, None]
         out_t = jax.lax.stop_gradient(out_t)
         one = batch._replace(a_tm1=jnp.zeros(len(batch.r_t), jnp.int32))
-        losses, surprise = {}, None
+        losses, td_priority = {}, None
         for name, head in self.heads.items():
             each = head.loss(out_tm1[name], out_t[name], out_t[name], one)
             losses[name] = (each if batch.weight is None else batch.weight * each).mean()
         if batch.where is not None:
             q_tm1, q_t = out_tm1[self.q_name], out_t[self.q_name]
-            surprise = self.heads[self.q_name].surprise(q_tm1, q_t, q_t, one)
-        return sum(losses.values()), (losses, surprise)
+            td_priority = self.heads[self.q_name].td_priority(q_tm1, q_t, q_t, one)
+        return sum(losses.values()), (losses, td_priority)
 
     def actor_loss(self, weights, params, prior, obs, key) -> jax.Array:
         """How far the actor is from what it climbs; for a distribution with its entropy, and the
@@ -248,7 +248,7 @@ class ControlAgent(Agent):
         key = jax.random.key(0) if key is None else key
         critic_key, actor_key = jax.random.split(key)
         critics, weights = self._apart(state.params)
-        grads, (losses, surprise) = jax.grad(self.critic_loss, has_aux=True)(
+        grads, (losses, td_priority) = jax.grad(self.critic_loss, has_aux=True)(
             critics, state, batch, critic_key
         )
         critics, critics_state = self._stepped(critics, grads, state.opt_state["critics"])
@@ -277,7 +277,7 @@ class ControlAgent(Agent):
             params=self._together(critics, weights),
             opt_state={"critics": critics_state, "actor": actor_state},
         )
-        return state, metrics, surprise
+        return state, metrics, td_priority
 
     def _stepped(self, weights, grads, opt_state):
         updates, opt_state = self.optimiser.update(grads, opt_state, weights)

@@ -8,7 +8,7 @@ from idrl.agents.control import ControlAgent
 from idrl.agents.spec import AgentSpec
 from idrl.errors import IdrlError
 
-# Who explores alike: by the kind of rule, with numbered actions and with continuous ones.
+# Who explores alike: by the kind of rule, with discrete actions and with continuous ones.
 _ALIKE = {
     "ids": ("c51-ids", "ddpg-ids"),
     "ucb": ("bootstrapped-ucb", "ddpg-ucb"),
@@ -23,7 +23,7 @@ def make_agent(
     continuous = isinstance(actions, Box)
     if continuous != (spec.actor is not None):
         numbered, of_box = _ALIKE.get(spec.explore.kind, ("dqn", "td3"))
-        need = "numbered ones" if spec.actor is None else "continuous ones"
+        need = "discrete ones" if spec.actor is None else "continuous ones"
         fits = of_box if continuous else numbered
         raise IdrlError(
             f"{env} has {in_words(actions)}, and this agent is for {need}; try {fits!r}."

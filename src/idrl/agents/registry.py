@@ -34,7 +34,7 @@ def declared(name: str) -> AgentSpec:
 
 
 def agent_names(continuous: bool | None = None) -> list[str]:
-    """All, or those for continuous actions, or those for numbered ones."""
+    """All, or those for continuous actions, or those for discrete ones."""
     if continuous is None:
         return list(_AGENTS)
     return [name for name in _AGENTS if (declared(name).actor is not None) == continuous]

@@ -91,11 +91,11 @@ class Learning:
     batch_size: int = 32  # Table 2
     update_every_steps: int = 4  # Table 2
     target_every_steps: int = 40_000  # Table 2, for the IDS agents; each rival has its own
-    target_share: float = 1.0  # of the way that the target goes to the weights then; 1: a copy
+    tau: float = 1.0  # of the way that the target goes to the weights then; 1: a copy
     learning_starts_steps: int = 50_000  # Table 2; random actions until then
     replay_capacity: int = 1_000_000  # Table 2, in steps
     n_step: int = 1  # rewards summed before the target's value is asked
-    priority: float = 0.0  # α: how much surprise decides what is replayed; 0 is uniform
+    priority: float = 0.0  # α: how much td_priority decides what is replayed; 0 is uniform
     importance: float = 0.4  # β at the start of training, 1 at its end; with priorities only
     rewards: Literal["raw", "clip", "sign"] = "raw"  # as they are learned; scores are always raw
     # mixed: updates compute in bfloat16 where that saves time; weights and moments are float32
@@ -117,8 +117,8 @@ class Learning:
         for name in ("priority", "importance"):
             if not 0 <= getattr(self, name) <= 1:
                 raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it is in [0, 1].")
-        if not 0 < self.target_share <= 1:
-            raise IdrlError(f"{where}.target_share is {self.target_share}; it is in (0, 1].")
+        if not 0 < self.tau <= 1:
+            raise IdrlError(f"{where}.tau is {self.tau}; it is in (0, 1].")
         if not 0 <= self.gamma <= 1:
             raise IdrlError(f"{where}.gamma is {self.gamma}; a discount is in [0, 1].")
         if self.learning_starts_steps < 0:

@@ -31,7 +31,7 @@ _COLOURS = {  # Okabe and Ito's, as in every figure; dashes tell the variants of
 }
 
 
-class Comparison(NamedTuple):
+class BanditComparison(NamedTuple):
     """Every rule's plays of the same problems under the same noise."""
 
     setting: str
@@ -65,7 +65,7 @@ def compare(
     steps: int | None = None,
     lam: float = 2.0,
     tell: Callable[[str], None] = lambda rule: None,
-) -> Comparison:
+) -> BanditComparison:
     """Play every rule; `tell` hears the name of the rule that is about to be played."""
     if setting not in SETTINGS:
         raise unknown("setting", setting, SETTINGS)
@@ -79,10 +79,10 @@ def compare(
     for name, rule in made.items():
         tell(name)
         plays[name] = simulate(setting, rule, range(first_seed, first_seed + seeds), steps)
-    return Comparison(setting, made, plays)
+    return BanditComparison(setting, made, plays)
 
 
-def table_rows(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
+def table_rows(comparison: BanditComparison) -> tuple[list[str], list[list[str]]]:
     """Heads and cells for people, the smallest regret first; the CSV tells more."""
     order = sorted(comparison.plays, key=lambda rule: comparison.total(rule).mean())
     hidden = ("simple_regret_end", "noisy_share")
@@ -94,7 +94,7 @@ def table_rows(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
     return ["rule", *(measure.replace("_", " ") for measure in shown)], rows
 
 
-def write_csv(comparison: Comparison, target: str | Path) -> None:
+def write_csv(comparison: BanditComparison, target: str | Path) -> None:
     """A row per rule: the mean of each measure, and half its 95% interval beside it."""
     with open(target, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -111,7 +111,7 @@ def write_csv(comparison: Comparison, target: str | Path) -> None:
             writer.writerow(row.values())
 
 
-def regret_figure(comparison: Comparison, target: str | Path) -> None:
+def regret_figure(comparison: BanditComparison, target: str | Path) -> None:
     """Cumulative regret by step, with 95% intervals over seeds."""
     fig, axis = figure(figsize=(9, 4.8))
     totals = {rule: comparison.total(rule).mean() for rule in comparison.plays}

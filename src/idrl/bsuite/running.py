@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from idrl import api, words
 from idrl.bsuite.scoring import Runs
 from idrl.bsuite.sweeps import Plan
 from idrl.config import RunConfig, resolve
 from idrl.errors import IdrlError
-from idrl.runs.files import open_plain
-from idrl.runs.folder import RunFolder
+from idrl.runs import api
 from idrl.schema import build
+from idrl.storage.files import open_plain
+from idrl.storage.folder import RunFolder
+from idrl.system import words
 
 
 @dataclass

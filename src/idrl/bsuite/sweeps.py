@@ -10,7 +10,7 @@ import numpy as np
 
 from idrl.bsuite import scoring
 from idrl.bsuite.scoring import Runs
-from idrl.envs.bsuite import GAMES
+from idrl.envs.families.bsuite import GAMES
 from idrl.errors import IdrlError, unknown
 
 NOISES = (0.1, 0.3, 1.0, 3.0, 10.0)

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from idrl.envs.shown import Wrong
 from idrl.errors import IdrlError
-from idrl.stopping import is_ctrl_c
+from idrl.system.signals import is_ctrl_c
 
 T = TypeVar("T")
 GRACE_S = 5.0  # for the main thread to come back to Python

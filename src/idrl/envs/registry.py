@@ -10,20 +10,20 @@ from typing import Any
 import jax
 import numpy as np
 
-from idrl.envs.atari import GAMES as ATARI_GAMES
-from idrl.envs.atari import AtariEnv
+from idrl.envs.adapters.atari import GAMES as ATARI_GAMES
+from idrl.envs.adapters.atari import AtariEnv
+from idrl.envs.adapters.brax_env import EPISODE, BraxEnv
+from idrl.envs.adapters.gymnax_env import ALIASES, GymnaxEnv, make_gymnax
 from idrl.envs.base import Env, mask_of
-from idrl.envs.brax_env import EPISODE, BraxEnv
-from idrl.envs.bsuite import GAMES as BSUITE_GAMES
-from idrl.envs.bsuite import make_bsuite
-from idrl.envs.deep_sea import DeepSea
-from idrl.envs.gymnax_env import ALIASES, GymnaxEnv, make_gymnax
-from idrl.envs.heteroscedastic import SOURCES, heteroscedastic
+from idrl.envs.families.bsuite import GAMES as BSUITE_GAMES
+from idrl.envs.families.bsuite import make_bsuite
+from idrl.envs.families.deep_sea import DeepSea
+from idrl.envs.families.heteroscedastic import SOURCES, heteroscedastic
+from idrl.envs.families.maze import Maze
+from idrl.envs.families.minatar import GAMES, MinAtar
+from idrl.envs.families.noisy_chain import NoisyChain
+from idrl.envs.families.noisy_push import NoisyPush
 from idrl.envs.host import HostEnv
-from idrl.envs.maze import Maze
-from idrl.envs.minatar import GAMES, MinAtar
-from idrl.envs.noisy_chain import NoisyChain
-from idrl.envs.noisy_push import NoisyPush
 from idrl.errors import IdrlError, nearest
 from idrl.schema import parse_assignment
 
@@ -113,7 +113,7 @@ def make_env(env: Any) -> Env | HostEnv:
     if isinstance(env, type) or (callable(env) and not hasattr(env, "step")):
         factory, env = env, env()
     if _is_gymnasium(env):
-        from idrl.envs.gymnasium_env import GymnasiumEnv, from_object
+        from idrl.envs.adapters.gymnasium_env import GymnasiumEnv, from_object
 
         return from_object(env) if factory is None else GymnasiumEnv(factory)
     if isinstance(env, HostEnv):
@@ -223,7 +223,7 @@ def _by_name(name: str) -> Env | HostEnv:
     if (family == "gymnax" and argument) or path in ALIASES:
         return make_gymnax(path)
     if family == "gym" and argument:
-        from idrl.envs.gymnasium_env import from_id  # it takes a while to import
+        from idrl.envs.adapters.gymnasium_env import from_id  # it takes a while to import
 
         values = [parse_assignment(f"{key}={value}") for key, value in options.items()]
         return from_id(name, {key: value for each in values for key, value in each.items()})

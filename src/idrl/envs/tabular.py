@@ -25,7 +25,7 @@ class Mdp(NamedTuple):
     limit: int = FOREVER  # steps until truncation
 
 
-class State(NamedTuple):
+class TabularState(NamedTuple):
     where: jax.Array
     time: jax.Array
     raw_return: jax.Array  # without the noise of rewards
@@ -45,18 +45,20 @@ class Tabular:
             lambda *each: jnp.stack([jnp.asarray(x) for x in each])[which], *self.mdps
         )
 
-    def reset(self, task: Mdp, key: jax.Array) -> tuple[State, jax.Array]:
+    def reset(self, task: Mdp, key: jax.Array) -> tuple[TabularState, jax.Array]:
         where = jax.random.categorical(key, jnp.log(task.start))
-        return State(where, jnp.int32(0), jnp.float32(0)), task.obs[where].astype(jnp.float32)
+        return TabularState(where, jnp.int32(0), jnp.float32(0)), task.obs[where].astype(
+            jnp.float32
+        )
 
-    def step(self, task: Mdp, state: State, action, key) -> tuple[State, Step]:
+    def step(self, task: Mdp, state: TabularState, action, key) -> tuple[TabularState, Step]:
         move_key, noise_key, end_key = jax.random.split(key, 3)
         here = (state.where, action)
         reward = task.reward[here] + task.noise[here] * jax.random.normal(noise_key)
         where = jax.random.categorical(move_key, jnp.log(task.move[here]))
         ended = jax.random.uniform(end_key) < task.ends[here]
         raw_return = (state.raw_return + task.reward[here]).astype(jnp.float32)
-        state = State(where, state.time + 1, raw_return)
+        state = TabularState(where, state.time + 1, raw_return)
         return state, Step(
             task.obs[where].astype(jnp.float32), reward.astype(jnp.float32), ended,
             state.time >= task.limit, {"raw_return": raw_return},

@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from idrl import words
 from idrl.errors import IdrlError
 from idrl.report.grouping import Protocol, sections
 from idrl.report.reading import LeftOut, read_runs
 from idrl.report.sheets import Column, Sheet
 from idrl.report.statistics import Estimate, chance_better, plus_minus
+from idrl.system import words
 
 
-class Comparison(NamedTuple):
+class AgentComparison(NamedTuple):
     sheet: Sheet
     chance: Estimate  # that the first is better
     verdict: str
@@ -28,7 +28,7 @@ class _Side(NamedTuple):
     left_out: list[LeftOut]
 
 
-def compare(one: str | Path, other: str | Path) -> Comparison:
+def compare(one: str | Path, other: str | Path) -> AgentComparison:
     """By the best-agent score of each seed, task by task."""
     a, b = _side(one), _side(other)
     tasks = [key for key in a.scores if key in b.scores]
@@ -55,7 +55,9 @@ def compare(one: str | Path, other: str | Path) -> Comparison:
             f"Not compared, since only one side has them: {', '.join(sorted(set(alone)))}."
         )
     sheet = Sheet("comparison", f"{names[0]} against {names[1]}", columns, rows, notes)
-    return Comparison(sheet, chance, _verdict(names, chance, len(tasks)), a.left_out + b.left_out)
+    return AgentComparison(
+        sheet, chance, _verdict(names, chance, len(tasks)), a.left_out + b.left_out
+    )
 
 
 def _side(path: str | Path) -> _Side:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from idrl import words
 from idrl.report.statistics import interval
 from idrl.report.style import caption, colour, figure
-from idrl.runs.files import read_toml
-from idrl.runs.records import numbers, read_episodes, read_evaluations
+from idrl.storage.files import read_toml
+from idrl.storage.records import numbers, read_episodes, read_evaluations
+from idrl.system import words
 
 
 def learning_curve(runs: Sequence[Path], target: Path, title: str = "") -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from idrl import words
 from idrl.report.style import caption, colour, figure
-from idrl.runs.files import read_toml
-from idrl.runs.records import PERCENTILES, numbers, read_distributions
+from idrl.storage.files import read_toml
+from idrl.storage.records import PERCENTILES, numbers, read_distributions
+from idrl.system import words
 
 _TITLES = {
     "sigma2": "uncertainty σ²",

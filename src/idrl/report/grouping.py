@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from idrl import words
 from idrl.report.paper import FRAMES_PER_STEP, game_of
 from idrl.report.reading import LeftOut, Record, Seed
 from idrl.report.style import Look, look
+from idrl.system import words
 
 _LONGEST = 160  # letters of an agent with the settings that tell it from others
 _MORE = 1_000  # points of a curve beyond which it is thinned

@@ -17,7 +17,7 @@ from idrl.report.reference import for_task
 from idrl.report.series import QUANTITIES, Line
 from idrl.report.style import look
 from idrl.report.tables import scale
-from idrl.runs.files import write_whole
+from idrl.storage.files import write_whole
 
 if TYPE_CHECKING:
     from idrl.report.writing import Part, Report

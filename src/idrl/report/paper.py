@@ -22,7 +22,7 @@ PRINTED_PINBALL = 0.0  # reproduces Table 1
 FRAMES_PER_STEP = 4  # of the games' action repeat
 
 
-class Game(NamedTuple):
+class PaperGame(NamedTuple):
     title: str
     random: float
     human: float
@@ -39,7 +39,7 @@ def _rows(name: str) -> list[dict[str, str]]:
 
 
 @functools.cache
-def games(*, printed: bool = True) -> dict[str, Game]:
+def games(*, printed: bool = True) -> dict[str, PaperGame]:
     """The 55 games by ROM name. `printed`: with the constant that reproduces Table 1."""
     found = {}
     for row in _rows("paper_scores.csv"):
@@ -48,7 +48,7 @@ def games(*, printed: bool = True) -> dict[str, Game]:
         if printed and name == PINBALL:
             random = PRINTED_PINBALL
         scores = {agent: float(score) for agent, score in row.items()}
-        found[name] = Game(title, random, human, scores)
+        found[name] = PaperGame(title, random, human, scores)
     return found
 
 

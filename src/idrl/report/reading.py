@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from idrl import words
 from idrl.errors import IdrlError
-from idrl.runs import files
-from idrl.runs.folder import RunFolder
-from idrl.runs.records import numbers, read_distributions, read_table
+from idrl.storage import files
+from idrl.storage.folder import RunFolder
+from idrl.storage.records import numbers, read_distributions, read_table
+from idrl.system import words
 
 BANDS = ("p0", "p5", "p25", "p50", "p75", "p95", "p100")
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from idrl import words
 from idrl.errors import IdrlError
 from idrl.report.paper import game_of
-from idrl.runs.records import opened
+from idrl.storage.records import opened
+from idrl.system import words
 
 COLUMNS = ("agent", "game", "frames", "eval_return")
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from idrl import words
 from idrl.report.curves import over_seeds, with_interval
 from idrl.report.statistics import interval
 from idrl.report.style import caption, colour, figure
-from idrl.runs.files import read_toml
-from idrl.runs.records import numbers, read_episodes, read_evaluations
+from idrl.storage.files import read_toml
+from idrl.storage.records import numbers, read_episodes, read_evaluations
+from idrl.system import words
 
 _POINTS = 100
 

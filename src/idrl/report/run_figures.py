@@ -7,7 +7,7 @@ from pathlib import Path
 from idrl.report.curves import learning_curve
 from idrl.report.distributions import distribution_bands
 from idrl.report.regret import has_regret, regret_curves
-from idrl.runs.records import read_distributions
+from idrl.storage.records import read_distributions
 
 
 def draw_figures(run: Path) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from idrl.words import csv_text, markdown
+from idrl.system.words import csv_text, markdown
 
 NOTHING = "–"
 FORMATS = ("table", "markdown", "csv", "latex")

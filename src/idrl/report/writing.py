@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from idrl import words
 from idrl.errors import IdrlError
 from idrl.report.figures import Reference, write_figures
 from idrl.report.grouping import Section, sections
@@ -19,7 +18,8 @@ from idrl.report.reading import LeftOut, read_runs, shown_path
 from idrl.report.reference import for_task, read_reference
 from idrl.report.sheets import Sheet
 from idrl.report.tables import sheets
-from idrl.runs.files import check_plain, read_json, read_text, write_whole
+from idrl.storage.files import check_plain, read_json, read_text, write_whole
+from idrl.system import words
 
 MARK = "report.json"  # tells a folder that an earlier report made, and may be written over
 

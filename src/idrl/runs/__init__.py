@@ -1,1 +1,1 @@
-"""Run folders: records, checkpoints, everything that touches the disk."""
+"""A run from its start to its end: settings and an environment in, a folder out."""

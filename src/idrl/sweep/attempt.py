@@ -21,9 +21,9 @@ from typing import Any
 import tomli_w
 
 from idrl.errors import IdrlError
-from idrl.runs import checkpoint
-from idrl.runs.files import open_plain
-from idrl.runs.folder import RunFolder
+from idrl.storage import checkpoint
+from idrl.storage.files import open_plain
+from idrl.storage.folder import RunFolder
 from idrl.sweep.folder import Outcome, read_outcome, write_outcome
 from idrl.sweep.job import Job
 from idrl.sweep.machine import some_cores

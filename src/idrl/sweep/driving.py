@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from idrl.errors import IdrlError
-from idrl.stopping import PATIENCE_S, signals
 from idrl.sweep.engines import Ended, Engine
 from idrl.sweep.folder import FAILURES, LOSSES, Outcome, StudyFolder, write_outcome
 from idrl.sweep.job import Job, lowered
+from idrl.system.signals import PATIENCE_S, signals
 
 
 class Source(Protocol):
@@ -53,7 +53,7 @@ class Grid:
         return []
 
 
-class Stopped(Exception):
+class SweepStopped(Exception):
     """Ctrl-C or SIGTERM; every run that was going has left a checkpoint."""
 
 
@@ -77,7 +77,7 @@ def drive(
                 show()
                 if stop.is_set():
                     _halt(folder, engine, tell)
-                    raise Stopped
+                    raise SweepStopped
     except BaseException:  # whatever ends the driver ends its runs, with a checkpoint
         with contextlib.suppress(IdrlError):
             folder.store.write("stop/all", folder.session)

@@ -9,12 +9,12 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, Protocol
 
-from idrl.devices import cores
 from idrl.errors import IdrlError
 from idrl.sweep.attempt import attempt
 from idrl.sweep.folder import Outcome
 from idrl.sweep.job import Capacity, Job, Node
 from idrl.sweep.machine import gpus
+from idrl.system.devices import cores
 
 INSTALL = "pip install 'idrl[sweep]'"
 

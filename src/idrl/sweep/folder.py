@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 import tomli_w
 
-from idrl import words
 from idrl.errors import IdrlError
-from idrl.runs.files import (
+from idrl.storage.files import (
     Fits,
     check_entries,
     check_plain,
@@ -27,6 +26,7 @@ from idrl.runs.files import (
 from idrl.sweep.job import Job, is_name
 from idrl.sweep.store import Remote, Store, open_store
 from idrl.sweep.study import MOST_SEEDS, Study, parse
+from idrl.system import words
 
 FAILURES = 3  # of its own accord; then a run is set aside
 LOSSES = 10  # with its worker or node: no fault of the run's, unless it goes on for ever

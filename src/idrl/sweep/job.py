@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from typing import Any, NamedTuple
 
-from idrl import words
 from idrl.errors import IdrlError
-from idrl.runs.files import Fits, check_entries, count, number, text
+from idrl.storage.files import Fits, check_entries, count, number, text
+from idrl.system import words
 
 
 @dataclass(frozen=True)

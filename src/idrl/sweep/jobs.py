@@ -11,14 +11,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from idrl.atari import is_atari
 from idrl.config import RunConfig, resolve
+from idrl.config.atari_presets import is_atari
 from idrl.envs import HostEnv, make_env
 from idrl.envs.registry import atari_games, family_of, is_registered
 from idrl.errors import IdrlError, unknown
 from idrl.schema import merge, to_dict
 from idrl.sweep.job import Capacity, Job, parts, seeds_named
-from idrl.sweep.study import Group, Resources, Study
+from idrl.sweep.study import StudyGroup, Resources, Study
 from idrl.sweep.work import memory_of
 
 _LONGEST = 120  # letters of a name; folders may have 255, and files beside them add to theirs
@@ -57,7 +57,7 @@ def combinations(study: Study) -> list[Combination]:
     return found
 
 
-def _combination(group: Group, agent: str, env: str, variant, taken) -> Combination:
+def _combination(group: StudyGroup, agent: str, env: str, variant, taken) -> Combination:
     config = configure(group, agent, env, variant)
     game = env.partition("?")[0].partition("/")[2]
     if is_atari(env) and game not in atari_games():
@@ -73,7 +73,7 @@ def _combination(group: Group, agent: str, env: str, variant, taken) -> Combinat
     return Combination(name, config, group.seeds, variant, not on_host(config.env))
 
 
-def configure(group: Group, agent: str, env: str, variant: dict[str, Any]) -> RunConfig:
+def configure(group: StudyGroup, agent: str, env: str, variant: dict[str, Any]) -> RunConfig:
     changes = [nested(group.fixed), nested(variant), {"seed": group.seeds[0]}]
     if group.steps is not None:
         changes.append({"training": {"steps": group.steps}})

@@ -8,15 +8,15 @@ from typing import NamedTuple
 from rich import box
 from rich.table import Table
 
-from idrl.atari import FRAMES_PER_STEP, is_atari
 from idrl.config import RunConfig
+from idrl.config.atari_presets import FRAMES_PER_STEP, is_atari
 from idrl.envs import family_of
 from idrl.sweep.jobs import Combination
 from idrl.sweep.speeds import Hardware
 from idrl.sweep.work import disk_of, per_step
 
 
-class Row(NamedTuple):
+class PlanRow(NamedTuple):
     """One agent in one family of environments."""
 
     agent: str
@@ -29,7 +29,9 @@ class Row(NamedTuple):
     measured: tuple[bool, ...]
 
 
-def rows(found: Sequence[Combination], hardware: Sequence[Hardware], trials: int = 1) -> list[Row]:
+def rows(
+    found: Sequence[Combination], hardware: Sequence[Hardware], trials: int = 1
+) -> list[PlanRow]:
     """`trials`: how often each is run, in a search."""
     grouped: dict[tuple[str, str], list[Combination]] = {}
     for c in found:
@@ -37,7 +39,9 @@ def rows(found: Sequence[Combination], hardware: Sequence[Hardware], trials: int
     return [_row(*key, members, hardware, trials) for key, members in grouped.items()]
 
 
-def measured_only(found: list[Row], hardware: list[Hardware]) -> tuple[list[Row], list[Hardware]]:
+def measured_only(
+    found: list[PlanRow], hardware: list[Hardware]
+) -> tuple[list[PlanRow], list[Hardware]]:
     """Without hardware on which none of it was ever measured."""
     keep = [i for i in range(len(hardware)) if any(row.seconds[i] is not None for row in found)]
 
@@ -53,7 +57,7 @@ def measured_only(found: list[Row], hardware: list[Hardware]) -> tuple[list[Row]
     return rows, [hardware[i] for i in keep]
 
 
-def _row(agent: str, family: str, members, hardware, trials: int) -> Row:
+def _row(agent: str, family: str, members, hardware, trials: int) -> PlanRow:
     seconds: list[float | None] = []
     longest, measured = [], []
     alone = [1 if c.packable else len(c.seeds) for c in members]  # runs of each
@@ -65,13 +69,15 @@ def _row(agent: str, family: str, members, hardware, trials: int) -> Row:
         measured.append(all(t is not None and t.measured for t in times))
     steps = sum(c.config.training.steps * len(c.seeds) for c in members) * trials
     disk = sum(disk_of(c.config) * len(c.seeds) for c in members) * trials
-    return Row(
+    return PlanRow(
         agent, family, sum(alone) * trials, steps, disk, tuple(seconds), tuple(longest),
         tuple(measured),
     )  # fmt: skip
 
 
-def show(title: str, found: list[Row], hardware: Sequence[Hardware], price: float | None) -> Table:
+def show(
+    title: str, found: list[PlanRow], hardware: Sequence[Hardware], price: float | None
+) -> Table:
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     families = {row.family for row in found}
     table.add_column("agent", no_wrap=True)
@@ -95,7 +101,7 @@ def show(title: str, found: list[Row], hardware: Sequence[Hardware], price: floa
     return table
 
 
-def _sums(found: list[Row], hardware: Sequence[Hardware], price: float | None):
+def _sums(found: list[PlanRow], hardware: Sequence[Hardware], price: float | None):
     """Below the agents: the time of all, hours of one unit, and what these cost."""
     sums = [_sum(found, i) for i in range(len(hardware))]
     slow = [max((row.longest[i] for row in found), default=0.0) for i in range(len(hardware))]
@@ -121,7 +127,7 @@ def _plain(seconds: float | None, price: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _sum(found: list[Row], i: int) -> float | None:
+def _sum(found: list[PlanRow], i: int) -> float | None:
     known = [row.seconds[i] for row in found]
     return None if None in known else sum(s for s in known if s is not None)
 

@@ -14,13 +14,13 @@ from pathlib import Path
 import tomli_w
 
 from idrl.config import RunConfig
-from idrl.devices import cores
 from idrl.envs import family_of
-from idrl.runs.records import read_table
 from idrl.schema import to_dict
+from idrl.storage.records import read_table
 from idrl.sweep.machine import gpus
 from idrl.sweep.speeds import Hardware, Speed
 from idrl.sweep.work import per_step
+from idrl.system.devices import cores
 
 PROBE_S = 20.0
 _AT_MOST_S = 120.0  # a large network takes longer to compile than that

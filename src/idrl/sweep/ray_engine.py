@@ -9,12 +9,12 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from idrl.devices import cores
 from idrl.errors import IdrlError, RunFailed
 from idrl.sweep.attempt import attempt
 from idrl.sweep.engines import Ended
 from idrl.sweep.job import Capacity, Job, Node
 from idrl.sweep.machine import gpus
+from idrl.system.devices import cores
 
 ANSWER_S, JOIN_S = 10.0, 120.0
 

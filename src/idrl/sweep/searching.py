@@ -11,15 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from idrl import words
 from idrl.errors import IdrlError
-from idrl.runs.files import open_plain
+from idrl.storage.files import open_plain
 from idrl.sweep.engines import INSTALL
 from idrl.sweep.folder import Outcome, StudyFolder
 from idrl.sweep.job import Capacity, Job, lowered
 from idrl.sweep.jobs import Combination, configure, name_of, on_host, pack
 from idrl.sweep.planning import costs
-from idrl.sweep.study import Group, Search
+from idrl.sweep.study import StudyGroup, Search
+from idrl.system import words
 
 JOURNAL = "optuna.log"
 
@@ -33,7 +33,7 @@ def optuna() -> Any:
     return library
 
 
-def check(search: Search, groups: tuple[Group, ...]) -> None:
+def check(search: Search, groups: tuple[StudyGroup, ...]) -> None:
     """Refuse a space whose first point is no config, before anything starts."""
     optuna()
     if len(groups) != 1 or len(groups[0].agents) != 1 or len(groups[0].envs) != 1:
@@ -46,7 +46,7 @@ def check(search: Search, groups: tuple[Group, ...]) -> None:
     _combination(groups[0], first)
 
 
-def _combination(group: Group, params: dict[str, Any]) -> Combination:
+def _combination(group: StudyGroup, params: dict[str, Any]) -> Combination:
     config = configure(group, group.agents[0], group.envs[0], params)
     return Combination(name_of(config, {}), config, group.seeds, params, not on_host(config.env))
 

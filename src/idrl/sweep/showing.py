@@ -9,7 +9,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 
-from idrl.atari import FRAMES_PER_STEP, is_atari
+from idrl.config.atari_presets import FRAMES_PER_STEP, is_atari
 from idrl.sweep.folder import Outcome, StudyFolder
 
 _SHOWN = 12  # running runs in the live table

@@ -31,7 +31,7 @@ class Speed(NamedTuple):
     operations: float  # of a step
 
 
-class Estimate(NamedTuple):
+class TimeEstimate(NamedTuple):
     seconds: float  # of one unit
     measured: bool  # this agent in this family, not another one's speed by its operations
 
@@ -52,7 +52,7 @@ class Hardware(NamedTuple):
             return f"{self.units} cores" if self.units > 1 else "1 core"
         return f"{self.units} × {self.name}"
 
-    def estimate(self, config: RunConfig, seeds: int) -> Estimate | None:
+    def estimate(self, config: RunConfig, seeds: int) -> TimeEstimate | None:
         rows = [*self.own] or [s for s in table() if s.hardware == self.name]
         rows = [row for row in rows if row.family == family_of(config.env)]
         if not rows:
@@ -66,7 +66,7 @@ class Hardware(NamedTuple):
         row = min(rows, key=apart)
         slower = mine / row.operations
         train = config.training.steps * seeds / row.steps_per_s * slower / self.factor
-        return Estimate(train + _START_S[self.unit], row.agent == config.agent)
+        return TimeEstimate(train + _START_S[self.unit], row.agent == config.agent)
 
 
 @functools.cache

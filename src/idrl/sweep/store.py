@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from idrl.errors import IdrlError
-from idrl.runs.files import LARGEST, read_text, write_whole
+from idrl.storage.files import LARGEST, read_text, write_whole
 
 
 def open_store(where: str) -> Store:

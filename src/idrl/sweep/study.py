@@ -11,10 +11,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from idrl import words
 from idrl.errors import IdrlError, nearest
-from idrl.runs.files import read_toml
 from idrl.schema import build, flat
+from idrl.storage.files import read_toml
+from idrl.system import words
 
 STOPS = ("none", "median", "asha")
 MOST = 5_000  # combinations of agents, environments and settings
@@ -85,7 +85,7 @@ def _check_axis(name: str, axis: dict[str, Any]) -> None:
 
 
 @dataclass(frozen=True)
-class Group:
+class StudyGroup:
     """Every agent on every environment with every variant of the settings, for all seeds."""
 
     agents: tuple[str, ...]
@@ -101,7 +101,7 @@ class Group:
 @dataclass(frozen=True)
 class Study:
     name: str
-    groups: tuple[Group, ...]
+    groups: tuple[StudyGroup, ...]
     resources: Resources = field(default_factory=Resources)
     search: Search | None = None
 
@@ -167,7 +167,7 @@ def parse(data: dict[str, Any], default_name: str = "study") -> Study:
     return study
 
 
-def _check_size(groups: list[Group]) -> None:
+def _check_size(groups: list[StudyGroup]) -> None:
     """Refuse more than can be looked at one by one, before it is."""
     sizes = [len(g.agents) * len(g.envs) * len(g.variants) for g in groups]
     if sum(sizes) > MOST:
@@ -204,7 +204,7 @@ def _check_keys(table: Any, known, where: str) -> None:
             raise IdrlError(f"unknown key {key!r} of {where}; {nearest(key, known)}")
 
 
-def _group(table: dict[str, Any]) -> Group:
+def _group(table: dict[str, Any]) -> StudyGroup:
     agents, envs = (_words(table, key) for key in ("agents", "envs"))
     counts = {key: _count(table, key) for key in ("steps", "frames")}
     if None not in counts.values():
@@ -216,7 +216,7 @@ def _group(table: dict[str, Any]) -> Group:
     envs = tuple(itertools.islice(each, MOST + 1))
     if len(envs) > MOST:
         raise _too_many(f"more than {MOST:,} environments in its braces", "")
-    return Group(
+    return StudyGroup(
         agents, envs, _seeds(table), counts["steps"], counts["frames"], preset, _variants(table),
         table["settings"],
     )  # fmt: skip

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from idrl.errors import IdrlError
-from idrl.runs.records import numbers, read_table
+from idrl.storage.records import numbers, read_table
 from idrl.sweep.folder import Outcome, StudyFolder
 from idrl.sweep.job import Job
-from idrl.words import csv_text
+from idrl.system.words import csv_text
 
 
 def rows(folder: StudyFolder) -> list[dict[str, Any]]:

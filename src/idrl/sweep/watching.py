@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from idrl.errors import IdrlError
-from idrl.runs.files import open_plain
-from idrl.runs.records import numbers, read_table
+from idrl.storage.files import open_plain
+from idrl.storage.records import numbers, read_table
 from idrl.sweep.job import Job
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from idrl.agents import Agent
-from idrl.atari import is_atari
 from idrl.config import RunConfig
+from idrl.config.atari_presets import is_atari
 from idrl.envs import Env, HostEnv, make_env
-from idrl.envs.atari import SIDE
-from idrl.sizing import needs, operations
+from idrl.envs.adapters.atari import SIDE
+from idrl.runs.sizing import needs, operations
 
 _FRAMES_SAVED = 100e6  # bytes: a million frames of random play take 23 to 91 MB (docs/promises.md)
 

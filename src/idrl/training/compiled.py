@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from idrl import replay as ring
 from idrl.agents import Agent
 from idrl.envs.base import Env, mask_of
+from idrl.replay import ring as ring
 from idrl.training.evaluation import Score, fresh, play, play_episodes, score_of
 from idrl.training.health import hold
 from idrl.training.learner import (
@@ -91,7 +91,7 @@ class Compiled(Learner):
             happened.ended, happened.episode_return, happened.episode_length, happened.info
         )
         state = state._replace(worlds=after, replay=self._store(state.replay, row, t))
-        return state, (episodes, choice.told)
+        return state, (episodes, choice.diagnostics)
 
     def _init(self, key_data: jax.Array) -> TrainState:
         key = jax.random.wrap_key_data(key_data)
@@ -185,8 +185,8 @@ class Compiled(Learner):
             parts.append(out)
         state = hold(state, before)
         seen, metrics = zip(*parts, strict=True)
-        episodes, told = zip(*seen, strict=True)
-        means = [jax.tree.map(lambda x: x.mean(0), _joined(x, 1)) for x in (metrics, told)]
+        episodes, diagnostics = zip(*seen, strict=True)
+        means = [jax.tree.map(lambda x: x.mean(0), _joined(x, 1)) for x in (metrics, diagnostics)]
         return state, (_joined(episodes, 2), means[0] | means[1])  # [vector steps, S, E]
 
     def _iteration(self, state: TrainState, i) -> tuple[TrainState, Any]:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from idrl import replay as ring
 from idrl.agents import Agent
+from idrl.replay import ring as ring
 
 STATES = 64  # the paper's figures have 32; with two actions that leaves 3 values above 95%
 

@@ -16,18 +16,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from idrl import replay as ring
 from idrl.actions import Box, some_allowed
 from idrl.agents import Agent
 from idrl.agents.agent import refresh_target
-from idrl.devices import sharing
+from idrl.replay import ring as ring
+from idrl.system.devices import sharing
 from idrl.training import distributions
 from idrl.training.evaluation import Score
 from idrl.training.health import FINE, noted
-from idrl.training.program import Best, TrainState, student
+from idrl.training.hosted.tape import Taped
+from idrl.training.program import Best, TrainState, learning_view
 from idrl.training.seeding import seed_key, stream
 from idrl.training.spec import Cadence, Evaluation, Training, cadence
-from idrl.training.tape import Taped
 
 _DRAWN_BYTES = 2**28  # how much may be drawn ahead
 _FIT_PART = 2_048  # transitions of a regression that are looked at together
@@ -38,12 +38,12 @@ SEEDS, STEPS_SEEDS, SAME = PartitionSpec("seeds"), PartitionSpec(None, "seeds"),
 
 
 class Choice(NamedTuple):
-    """What E environments of a seed are told to do, `[E, ...]` each."""
+    """What E environments of a seed are diagnostics to do, `[E, ...]` each."""
 
     action: jax.Array
     memory: jax.Array
     heads: jax.Array | None  # [E, K] which heads may learn from it
-    told: dict[str, jax.Array]  # what the rule saw, one number each
+    diagnostics: dict[str, jax.Array]  # what the rule saw, one number each
     env_key: jax.Array  # for the environments' own chance
 
 
@@ -96,7 +96,7 @@ class Learner(Taped):
     def _choose(self, rule, state: TrainState, obs, first, memory, t, step, allowed=None) -> Choice:
         """Actions by `rule`, or at random where it is None, in vector step `t`."""
         act_key, env_key, mask_key = jax.random.split(key_of(state, "act", t), 3)
-        told: dict[str, jax.Array] = {}
+        diagnostics: dict[str, jax.Array] = {}
         if rule is None:
             action = self.agent.random_actions(act_key, obs.shape[0], allowed)
         else:
@@ -105,12 +105,12 @@ class Learner(Taped):
                 step, allowed, noisy=True,
             )  # fmt: skip
             action = decision.taken
-            told = _told(decision, allowed)
+            diagnostics = _diagnostics(decision, allowed)
         heads = None
         if self.agent.mask_prob < 1:
             shape = (self.envs, self.agent.k)
             heads = jax.random.bernoulli(mask_key, self.agent.mask_prob, shape)
-        return Choice(action, memory, heads, told, env_key)
+        return Choice(action, memory, heads, diagnostics, env_key)
 
     def _store(self, replay: ring.Replay, row: ring.Row, written) -> ring.Replay:
         """With row number `written`, its rewards as the agent is to learn them."""
@@ -126,10 +126,12 @@ class Learner(Taped):
         if batch is None:
             batch = self._draw(state, written, update)
         key = jax.random.fold_in(key_of(state, "learn", update), 0)
-        agent, metrics, surprise = self.agent.learn(state.agent, batch, key, update)
+        agent, metrics, td_priority = self.agent.learn(state.agent, batch, key, update)
         state = state._replace(agent=agent)
-        if surprise is not None:
-            replay = ring.reprioritise(state.replay, batch.where, surprise, self.learning.priority)
+        if td_priority is not None:
+            replay = ring.reprioritise(
+                state.replay, batch.where, td_priority, self.learning.priority
+            )
             state = state._replace(replay=replay)
         return noted(state, metrics, update), metrics
 
@@ -157,7 +159,7 @@ class Learner(Taped):
             stored = jnp.minimum(written, self.replay_rows) * self.envs
             scale = jnp.minimum(1.0, stored / (batches * size))  # nothing counts twice
             agent = self.agent.refit(agent, draw, batches, scale, jax.random.fold_in(key, 0))
-        return state._replace(agent=refresh_target(agent, self.learning.target_share))
+        return state._replace(agent=refresh_target(agent, self.learning.tau))
 
     def _fresh(self, key_data, agent_key, examples, task, worlds) -> TrainState:
         """A seed before its first step; `worlds.obs` is `[E, ...]`."""
@@ -240,7 +242,7 @@ class Learner(Taped):
 
     def _copy(self, state: TrainState, iteration: int) -> TrainState:
         """The same as a program of its own."""
-        return state._replace(agent=self._renewed(student(state), np.int32(iteration)))
+        return state._replace(agent=self._renewed(learning_view(state), np.int32(iteration)))
 
     def _over_devices(self, function, in_specs, out_specs):
         """Seeds never talk to each other, so each device runs its share on its own."""
@@ -299,7 +301,7 @@ def key_of(state: TrainState, name: str, number) -> jax.Array:
     return stream(jax.random.wrap_key_data(state.key), name, number)
 
 
-def _told(decision, allowed) -> dict[str, jax.Array]:
+def _diagnostics(decision, allowed) -> dict[str, jax.Array]:
     """What the acting rule saw of the allowed actions, as one number a seed: the ranges people
     watch."""
     among = True if allowed is None else some_allowed(allowed)

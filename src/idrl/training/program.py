@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import numpy as np
 
-from idrl import replay as ring
 from idrl.agents import Agent, AgentState
+from idrl.replay import ring as ring
 from idrl.training.evaluation import Score
 from idrl.training.spec import Cadence
 
@@ -27,7 +27,7 @@ class TrainState(NamedTuple):
 
     agent: AgentState
     replay: ring.Replay
-    worlds: Any  # the environments: rollout.Worlds, or outside.Outside
+    worlds: Any  # the environments: rollout.Worlds, or outside.HostEnvState
     best: Best
     task: Any
     key: jax.Array  # as raw data, so that it can be saved like any array
@@ -39,7 +39,7 @@ class TrainState(NamedTuple):
 # state has a hundred of them.
 
 
-def mind(state: TrainState) -> TrainState:
+def acting_view(state: TrainState) -> TrainState:
     """What acting reads."""
     nothing: Any = None
     agent = AgentState(state.agent.params, None, None, state.agent.prior)
@@ -48,13 +48,13 @@ def mind(state: TrainState) -> TrainState:
     )
 
 
-def student(state: TrainState) -> TrainState:
+def learning_view(state: TrainState) -> TrainState:
     """What updates read and change."""
     nothing: Any = None
     return state._replace(worlds=None, best=nothing, states=None)
 
 
-def player(state: TrainState) -> TrainState:
+def playing_view(state: TrainState) -> TrainState:
     """What playing with the best weights reads."""
     nothing: Any = None
     return state._replace(replay=nothing, worlds=None, failed=nothing, states=None)
@@ -101,11 +101,11 @@ class Program(Protocol):
     def place(self, tree: Any) -> Any:
         """A state as it was read from a file, laid over the devices."""
 
-    def shed(self, state: Any) -> Any:
+    def without_frames(self, state: Any) -> Any:
         """A state, or the shapes of one, without what the tape keeps."""
 
     def refill(self, state: Any, iteration: int, pieces: Iterable[tuple[int, np.ndarray]]) -> Any:
-        """What was shed, out of pieces: the number of the first row, and rows `[n, N, ...]`."""
+        """What was left out, from pieces: the number of the first row, and rows `[n, N, ...]`."""
 
     def span(self, iteration: int) -> tuple[int, int, int]:
         """After `iteration` iterations: the oldest row in the replay, the first that is not in it

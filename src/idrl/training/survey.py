@@ -17,7 +17,7 @@ from idrl.training.program import TrainState
 class Survey:
     """σ over the states that an environment lists, averaged over the actions. It lists them by
     `mapped_states()`: observations `[N, ...]`, or None. Without it, an ensemble or
-    numbered actions nothing is asked, nor where only some actions are allowed in a state."""
+    discrete actions nothing is asked, nor where only some actions are allowed in a state."""
 
     def __init__(self, agent: Agent, env: Any):
         listed = getattr(env, "mapped_states", None)

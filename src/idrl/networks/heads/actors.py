@@ -110,7 +110,7 @@ class Actor(_Actor):
     `targets`: each critic of an ensemble bootstraps on what its own target says of the actor's
     action; on the smallest of them all (`least`: clipped double Q-learning, Fujimoto et al. 2018);
     or on the action that its own target likes best, of the actor's and `ahead` others (half near,
-    half far), as each head does with numbered actions. So what one critic hopes for later reaches
+    half far), as each head does with discrete actions. So what one critic hopes for later reaches
     it here, although the actor climbs their mean and would not go there."""
 
     kind: Literal["actor"] = "actor"
@@ -148,7 +148,7 @@ class Actor(_Actor):
         return some.propose(key, unit, unit)[:, 1:]  # the actor's is there once
 
 
-class Policy(NamedTuple):
+class GaussianParams(NamedTuple):
     """A Gaussian before tanh, `[B, D]`, and the logarithm of the temperature."""
 
     mean: jax.Array
@@ -163,11 +163,11 @@ class _Gaussian(nn.Module):
     log_alpha: float
 
     @nn.compact
-    def __call__(self, x: jax.Array) -> Policy:
+    def __call__(self, x: jax.Array) -> GaussianParams:
         both = _Layers(self.hidden, 2 * self.dims, self.scheme)(x)
         mean, log_std = jnp.split(both, 2, -1)
         log_alpha = self.param("log_alpha", nn.initializers.constant(self.log_alpha), ())
-        return Policy(mean, jnp.clip(log_std, -20, 2), log_alpha)
+        return GaussianParams(mean, jnp.clip(log_std, -20, 2), log_alpha)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,10 +183,10 @@ class GaussianActor(_Actor):
     def module(self, dims: int) -> nn.Module:
         return _Gaussian(self.hidden, dims, self.init, 0.0)
 
-    def mean(self, out: Policy) -> jax.Array:
+    def mean(self, out: GaussianParams) -> jax.Array:
         return jnp.tanh(out.mean)
 
-    def draw(self, out: Policy, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def draw(self, out: GaussianParams, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Actions `[B, D]` and the logarithm of their density `[B]` in the unit box."""
         noise = jax.random.normal(key, out.mean.shape)
         before = out.mean + jnp.exp(out.log_std) * noise

@@ -78,7 +78,7 @@ class HeadBase:
     def loss(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
         raise NotImplementedError
 
-    def surprise(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
+    def td_priority(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
         """`[B]`: what prioritised replay goes by. For distributions it is the loss itself."""
         return self.loss(out_tm1, online_t, target_t, batch)
 

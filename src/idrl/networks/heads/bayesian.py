@@ -101,7 +101,7 @@ class Bayesian(QHeads):
     def loss(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
         return losses.of(self.error)(self._errors(out_tm1, online_t, target_t, batch))
 
-    def surprise(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
+    def td_priority(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
         return jnp.abs(self._errors(out_tm1, online_t, target_t, batch))
 
     def evidence(self, out_tm1: Regressed, online_t, target_t, batch: Transition) -> Evidence:

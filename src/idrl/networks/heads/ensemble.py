@@ -57,6 +57,6 @@ class Ensemble(QHeads):
             loss = loss * batch.mask
         return loss.sum(-1)
 
-    def surprise(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
+    def td_priority(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
         """The mean over the heads of |TD error|."""
         return jnp.abs(self._errors(out_tm1, online_t, target_t, batch)).mean(-1)

@@ -1,0 +1,272 @@
+"""The command line: parse, call, print. Nothing heavy is imported before it is needed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from idrl import __version__
+from idrl.cli.bandit import add_parser as add_bandit
+from idrl.cli.bsuite import add_parser as add_bsuite
+from idrl.cli.play import add_parser as add_play
+from idrl.cli.report import add_parsers as add_reports
+from idrl.cli.sweep import add_parser as add_sweep
+from idrl.errors import IdrlError, RunFailed, nearest
+from idrl.system import words
+from idrl.system.printing import Printer, outputs
+from idrl.system.signals import last_resort
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse whose errors are one sentence, with the nearest option for an unknown one."""
+
+    def error(self, message: str) -> NoReturn:
+        raise IdrlError(f"{message}. See `{self.prog} --help`.")
+
+    def parse_known_args(self, args=None, namespace=None):
+        known, rest = super().parse_known_args(args, namespace)
+        # What may be left out argparse takes to be, once an option came before it.
+        for action in self._get_positional_actions():
+            missing = action.nargs == "?" and getattr(known, action.dest) is None
+            if missing and not action.choices and rest and not rest[0].startswith("-"):
+                setattr(known, action.dest, rest.pop(0))
+        wrong = [word for word in rest if word.startswith("-")] or rest
+        if wrong and self._subparsers is None:
+            word = wrong[0].split("=")[0]
+            if word.startswith("-"):
+                hint = nearest(word, self._option_string_actions)
+                raise IdrlError(f"unknown option {word!r} of `{self.prog}`; {hint}")
+            raise IdrlError(f"`{self.prog}` does not know what to do with {word!r}.")
+        return known, rest
+
+
+def _positive(text: str) -> int:
+    """A whole number; 10k, 1e6 and 2M are understood."""
+    scale = {"k": 10**3, "m": 10**6}.get(text[-1:].lower(), 1)
+    try:
+        value = float(text[:-1] if scale > 1 else text) * scale
+        if value != int(value):
+            raise ValueError
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return int(value)
+
+
+def parser() -> argparse.ArgumentParser:
+    top = _Parser(prog="idrl", description="Information-directed exploration in deep RL.")
+    top.add_argument("--version", action="version", version=f"idrl {__version__}")
+    commands = top.add_subparsers(dest="command", parser_class=_Parser, metavar="COMMAND")
+
+    c = commands.add_parser("train", help="train an agent on an environment")
+    c.add_argument("agent", nargs="?", help="see `idrl list agents` (default: c51-ids)")
+    c.add_argument("env", nargs="?", help="see `idrl list envs` (default: deep_sea/10)")
+    c.add_argument("--preset", help="for atari/…: paper (default), release or sticky")
+    c.add_argument("--steps", type=_positive, help="steps of each seed")
+    c.add_argument("--frames", type=_positive, help="for atari/…: the same in frames, 4 a step")
+    c.add_argument("--envs", type=_positive, help="environments of each seed")
+    c.add_argument("--seeds", type=_positive, help="how many seeds to train side by side")
+    c.add_argument("--seed", type=int, help="the first of them (default: 0)")
+    c.add_argument("--out", help="the run's folder (default: runs/AGENT-ENV-001, …)")
+    c.add_argument("--config", help="a TOML file of settings, such as a run's config.toml")
+    c.add_argument(
+        "--set", nargs="+", action="extend", default=[], metavar="NAME=VALUE", dest="settings",
+        help="change settings, for example --set heads.q.k=20 explore.lam=0.5",
+    )  # fmt: skip
+    c.add_argument("--resume", metavar="RUN", help="continue the run in this folder")
+    for sink, where in (("tensorboard", "TensorBoard events"), ("wandb", "Weights & Biases")):
+        c.add_argument(
+            f"--{sink}", action=argparse.BooleanOptionalAction,
+            help=f"also record to {where}; a resumed run keeps it",
+        )  # fmt: skip
+    c.add_argument(
+        "--debug-nans", action="store_true",
+        help="name the operation that makes the first NaN or infinity; takes twice the memory",
+    )  # fmt: skip
+    c.add_argument(
+        "--deterministic", action="store_true",
+        help="make a GPU compute the same bits every time, more slowly; a resumed run keeps it",
+    )  # fmt: skip
+    c.set_defaults(call=_train)
+
+    c = commands.add_parser("evaluate", help="score the best weights of a run")
+    c.add_argument("run", help="a run folder")
+    c.add_argument("--episodes", type=_positive, help="per seed (default: 100)")
+    c.add_argument(
+        "--frames", type=_positive,
+        help="for atari/…: instead, the mean over the episodes completed in so many frames",
+    )  # fmt: skip
+    c.set_defaults(call=_evaluate)
+
+    c = commands.add_parser("explain", help="show why a trained agent acts as it does")
+    c.add_argument("run", help="a run folder")
+    c.add_argument("--seed", type=int, help="which seed's agent (default: the best)")
+    c.add_argument("--step", type=int, default=0, help="which step of an episode (default: 0)")
+    c.add_argument("--png", help="where the picture goes (default: RUN/explain.png)")
+    c.set_defaults(call=_explain)
+
+    c = commands.add_parser("list", help="what there is, with a line on each")
+    c.add_argument("what", nargs="?", choices=("agents", "envs", "rules"))
+    c.set_defaults(call=_list)
+    add_bandit(commands)
+    add_bsuite(commands)
+    add_play(commands)
+    add_reports(commands)
+    add_sweep(commands)
+    return top
+
+
+_LONG = ("train", "sweep", "bsuite")  # whose work is more than what they print
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status is 0, or 2 for bad input, 1 for a run that went wrong or
+    output that could not be written, 141 where nobody read it to its end."""
+    with outputs() as (out, _):
+        errors = Printer(stderr=True)
+        status = _guarded(arguments, errors)
+        out.flush()
+        if out.error is None or status:
+            return status
+        closed = isinstance(out.error, BrokenPipeError)
+        if not closed:
+            errors.say(f"the output could not be written: {out.error}.")
+        elif _command(arguments) in _LONG:
+            errors.say("nobody read the output to its end; the work is done all the same.")
+        return 141 if closed else 1
+
+
+def _guarded(arguments: Sequence[str] | None, errors: Printer) -> int:
+    """Whatever goes wrong is a sentence."""
+
+    def farewell() -> None:
+        errors.show_cursor()
+        errors.say("stopped in the middle of something; runs go on with --resume.")
+
+    def warned(message, category, filename, lineno, file=None, line=None) -> None:
+        errors.say(message)
+
+    try:
+        with warnings.catch_warnings(), last_resort(farewell):
+            warnings.showwarning = warned  # a sentence, as errors are, without our line numbers
+            return _run(arguments, Printer())
+    except IdrlError as error:
+        errors.say(error)
+        return 2
+    except (RunFailed, OSError) as error:  # what the system refuses
+        errors.say(error)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _command(arguments: Sequence[str] | None) -> str:
+    given = sys.argv[1:] if arguments is None else arguments
+    return next((word for word in given if not word.startswith("-")), "")
+
+
+def _run(arguments: Sequence[str] | None, console) -> int:
+    top = parser()
+    try:
+        options = top.parse_args(arguments)
+    except SystemExit as end:  # --help and --version
+        return int(end.code or 0)
+    if options.command is None:
+        top.print_help()
+        return 0
+    try:
+        return options.call(options, console)
+    except SystemExit as error:  # of somebody's environment or package: nothing is finished
+        raise RunFailed(
+            f"`idrl {options.command}` is not finished: code that it called raised SystemExit"
+            f"{'' if error.code is None else f'({error.code!r})'}."
+        ) from None
+
+
+def _train(options, console) -> int:
+    from idrl.runs import api
+    from idrl.runs.display import LiveDisplay, summary
+    from idrl.runs.session import Interrupted
+
+    with LiveDisplay(console) as display:
+        try:
+            run = api.train(
+                options.agent, options.env, preset=options.preset, steps=options.steps,
+                frames=options.frames, envs=options.envs, seeds=options.seeds, seed=options.seed,
+                out=options.out, config=options.config,
+                settings=options.settings, resume=options.resume,
+                tensorboard=options.tensorboard, wandb=options.wandb, display=display,
+                debug_nans=options.debug_nans, deterministic=options.deterministic,
+            )  # fmt: skip
+        except Interrupted as stop:
+            display.tell(f"{stop} Continue with: idrl train --resume {stop.path}")
+            return 130
+    display.tell(summary(run), f"The run is in {run.path}")
+    return 0
+
+
+def _evaluate(options, console) -> int:
+    from rich.table import Table
+
+    from idrl.report.statistics import plus_minus
+    from idrl.runs import api
+
+    run = api.open_run(options.run)
+    score = api.evaluate(run, episodes=options.episodes, frames=options.frames)
+    table = Table(
+        title=f"{words.title(run.config.agent, run.config.env)}, best weights",
+        title_justify="left",
+    )
+    for name in ("seed", "return (mean ± 95%)", "episodes", "length"):
+        table.add_column(name, justify="right")
+    for i, seed in enumerate(run.seeds):
+        n = int(score.episodes[i])
+        half = 1.96 * score.return_std[i] / max(n - 1, 1) ** 0.5
+        shown = f"{score.return_mean[i]:.4g} ± {half:.2g}", f"{score.length_mean[i]:.4g}"
+        mean, length = shown if n else ("–", "–")
+        table.add_row(str(seed), mean, str(n), length)
+    table.add_section()
+    table.add_row("seeds", plus_minus(score.return_mean), "", "")
+    if not score.episodes.all():
+        table.caption, table.caption_justify = "Where no episode ended there is no score.", "left"
+    console.print(table)
+    return 0
+
+
+def _explain(options, console) -> int:
+    from rich.table import Table
+
+    from idrl.inspect import explain as explaining
+    from idrl.report.decisions import SYMBOLS, decision_figure, decision_rows
+
+    moment = explaining.moment(options.run, seed=options.seed, step=options.step)
+    table = Table(title=moment.title, title_justify="left")
+    for name in ("", "action", *SYMBOLS):
+        table.add_column(name, justify="right")
+    for row in decision_rows(moment.decision):
+        table.add_row(*row)
+    console.print(table)
+    target = Path(options.png) if options.png else Path(options.run) / "explain.png"
+    if not target.parent.is_dir():
+        raise IdrlError(f"there is no folder {str(target.parent)!r} for the picture.")
+    decision_figure(moment.decision, target, moment.title)
+    console.print(f"The picture is in {target}", markup=False)
+    return 0
+
+
+def _list(options, console) -> int:
+    from rich.table import Table
+
+    from idrl.cli import listing
+
+    for title, entries in listing.everything(options.what).items():
+        table = Table(title=title, title_justify="left", show_header=False, box=None)
+        for name, line in entries.items():
+            table.add_row(f"  {name}", line)
+        console.print(table)
+    return 0

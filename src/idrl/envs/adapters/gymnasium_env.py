@@ -1,0 +1,294 @@
+"""Any Gymnasium environment, by its ID, as an object, or from a factory."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from idrl.actions import Box
+from idrl.envs.host import HostEnv, Seen, Vector
+from idrl.envs.patience import Patience
+from idrl.envs.shown import Wrong, check_actions, check_observation
+from idrl.errors import IdrlError, unknown
+
+MASK = "action_mask"  # the key of `info` that PettingZoo and Gymnasium's own Taxi use
+
+
+class GymnasiumEnv(HostEnv):
+    """Environments as `factory()` makes them, seen through `observe_as_array`."""
+
+    def __init__(self, factory: Callable[[], gymnasium.Env], name: str | None = None):
+        self.factory = factory
+        # from_id has words of its own for what a constructor raises
+        probe = Patience(name or "the environment", 0).call(
+            factory, lambda: "its making", Exception
+        )
+        spec_id = getattr(probe.spec, "id", None)
+        self.name = name or (f"gym/{spec_id}" if spec_id else type(probe.unwrapped).__name__)
+        actions = probe.action_space
+        self.action_space, self.first_action = actions, 0
+        if isinstance(actions, spaces.Discrete):
+            self.num_actions, self.first_action = int(actions.n), int(actions.start)
+        else:
+            self.action_box = _box(actions, self.name)
+        wrapped = observe_as_array(probe, self.name)
+        assert wrapped.observation_space.shape is not None
+        self.obs_shape = tuple(wrapped.observation_space.shape)
+        self.obs_dtype = wrapped.observation_space.dtype
+        patience = Patience(self.name, 0)
+        (seen, info), (again, _) = (
+            patience.call(lambda: wrapped.reset(seed=0), lambda: "its first reset")
+            for _ in range(2)
+        )
+        self.repeats = np.array_equal(seen, again, equal_nan=True)
+        self.masked = MASK in info and self.action_box is None
+        wrapped.close()
+
+    def one(self) -> gymnasium.Env:
+        """A single environment whose observations are what the agent sees."""
+        made = observe_as_array(self.factory(), self.name)
+        check_actions(self.action_space, made.action_space)
+        shown = made.observation_space
+        if (shown.shape, shown.dtype) != (self.obs_shape, self.obs_dtype):
+            raise Wrong(
+                f"shows {shown.dtype} of shape {shown.shape} where another one of it showed "
+                f"{self.obs_dtype} of shape {self.obs_shape}"
+            )
+        return made
+
+    def make(self, count: int, timeout_s: float = 0.0) -> GymnasiumVector:
+        return GymnasiumVector(self, count, timeout_s)
+
+
+class GymnasiumVector(Vector):
+    """N environments stepped in turn."""
+
+    def __init__(self, env: GymnasiumEnv, count: int, timeout_s: float):
+        self.env = env
+        self.patience = Patience(env.name, timeout_s)
+        self.envs = [self.patience.call(env.one, lambda: "its making") for _ in range(count)]
+        if len({id(one.unwrapped) for one in self.envs}) < count:
+            raise IdrlError(
+                f"the function that makes {env.name} returned the same environment twice; it must "
+                "make a new one at each call."
+            )
+        self.over = np.zeros(count, bool)  # the episode has ended: the next step resets
+        self.length = np.zeros(count, np.int64)
+        self.obs = np.zeros((count, *env.obs_shape), env.obs_dtype)
+        self.allowed = np.ones((count, env.num_actions), bool) if env.masked else None
+
+    def send(self, action: np.ndarray, seed: np.ndarray) -> None:
+        self.sent = action, seed  # they are stepped in the main thread, so not before `recv`
+
+    def recv(self) -> Seen:
+        action, seed = self.sent
+        count = len(self.envs)
+        self.obs = self.obs.copy()  # what was handed out stays as it was
+        if self.allowed is not None:
+            self.allowed = self.allowed.copy()
+        reward = np.zeros(count, np.float32)
+        terminated, truncated, reset = (np.zeros(count, bool) for _ in range(3))
+        going = self.env.given(action)
+        for i, env in enumerate(self.envs):
+            if seed[i] >= 0 or (going[i] and self.over[i]):
+                reset[i] = True
+                self._reset(i, env, int(seed[i]) if seed[i] >= 0 else None)
+            elif going[i]:
+                reward[i], terminated[i], truncated[i] = self._step(i, env, self._meant(action[i]))
+        self._check(reward, action, reset)
+        return Seen(self.obs, reward, terminated, truncated, reset, self.allowed)
+
+    def _reset(self, i: int, env: gymnasium.Env, seed: int | None) -> None:
+        def reset() -> None:
+            obs, info = env.reset(seed=seed)
+            self.over[i], self.length[i] = False, 0
+            self._look(i, obs, info)
+
+        where = f"a reset with seed {seed}" if seed is not None else "a reset"
+        self.patience.call(reset, lambda: f"{where} of environment {i}")
+
+    def _meant(self, action: np.ndarray) -> Any:
+        """As the environment wants it."""
+        if self.env.action_box is None:
+            return int(action) + self.env.first_action
+        space = self.env.action_space
+        return action.reshape(space.shape).astype(space.dtype)
+
+    def _step(self, i: int, env: gymnasium.Env, action: Any) -> tuple[float, bool, bool]:
+        length = int(self.length[i]) + 1
+
+        def step() -> tuple[float, bool, bool]:
+            obs, reward, terminated, truncated, info = env.step(action)
+            self.over[i] = terminated or truncated
+            self.length[i] = length
+            self._look(i, obs, info)
+            return float(reward), bool(terminated), bool(truncated) and not terminated
+
+        return self.patience.call(step, lambda: self._place(i, length, action))
+
+    def _look(self, i: int, obs: Any, info: dict[str, Any]) -> None:
+        self.obs[i] = obs
+        if self.allowed is None:
+            return
+        # Who says nothing allows everything. After the last step nothing is chosen, but a time
+        # limit bootstraps from what could have been: from nothing, where nothing is allowed.
+        self.allowed[i] = np.asarray(info[MASK], bool) if MASK in info else True
+        if not self.over[i] and not self.allowed[i].any():
+            step = int(self.length[i])
+            raise RuntimeError(f"no action is allowed after {step} steps")
+
+    def _check(self, reward: np.ndarray, action: np.ndarray, reset: np.ndarray) -> None:
+        """Numbers gone wrong are named where they come from, not where a loss meets them."""
+        good = np.isfinite(reward)
+        if self.obs.dtype.kind == "f":
+            good &= np.isfinite(self.obs).reshape(len(good), -1).all(1)
+        if not good.all():
+            i = int(np.flatnonzero(~good)[0])
+            taken = None if reset[i] else self._meant(action[i])
+            what = "an observation" if np.isfinite(reward[i]) else "a reward"
+            where = "a reset" if reset[i] else self._place(i, int(self.length[i]), taken)
+            raise IdrlError(f"{self.env.name} returned {what} that is not finite at {where}.")
+
+    def _place(self, i: int, step: int, action: Any) -> str:
+        return f"step {step} of an episode of environment {i}, action {action}"
+
+    def picture(self) -> np.ndarray | None:
+        """What the environment draws, if it was made to (`render_mode="rgb_array"`)."""
+        one: Any = self.envs[0]
+        if one.render_mode != "rgb_array":
+            return None
+        drawn = np.asarray(one.render())
+        return drawn if drawn.ndim == 3 and drawn.shape[-1] == 3 else None
+
+    def close(self) -> None:
+        for env in self.envs:
+            try:
+                self.patience.call(env.close, lambda: "its closing")
+            except IdrlError as error:  # nothing is lost by it, and it may follow from another
+                warnings.warn(str(error), stacklevel=2)
+        self.patience.close()
+
+
+class ArrayObservation(gymnasium.ObservationWrapper, gymnasium.utils.RecordConstructorArgs):
+    """Observations as one array, by the rule of `observe_as_array`."""
+
+    def __init__(self, env: gymnasium.Env):
+        gymnasium.utils.RecordConstructorArgs.__init__(self)
+        gymnasium.ObservationWrapper.__init__(self, env)
+        space: Any = env.observation_space
+        self.shown, self.acts = space, env.action_space
+        self.image = _is_image(space)
+        if self.image:
+            low, high = (self._turned(bound) for bound in (space.low, space.high))
+            self.observation_space = spaces.Box(low, high, dtype=np.uint8)
+            return
+        flat: Any = spaces.flatten_space(space)
+        binary = flat.dtype.kind in "iub" and flat.low.min() >= 0 and flat.high.max() <= 1
+        dtype = np.uint8 if binary or flat.dtype == np.uint8 else np.float32
+        self.observation_space = spaces.Box(
+            flat.low.astype(dtype), flat.high.astype(dtype), dtype=dtype
+        )
+
+    def observation(self, observation: Any) -> np.ndarray:
+        check_observation(self.shown, observation)
+        check_actions(self.acts, self.env.action_space)
+        if self.image:
+            return self._turned(np.asarray(observation))
+        flat: Any = spaces.flatten(self.shown, observation)
+        return flat.astype(self.observation_space.dtype)
+
+    def _turned(self, image: np.ndarray) -> np.ndarray:
+        return np.moveaxis(image, 0, -1) if _channels_first(self.shown.shape) else image
+
+
+def observe_as_array(env: gymnasium.Env, name: str) -> gymnasium.Env:
+    """`env` with observations of one array.
+
+    An image (a Box of uint8 with three axes) stays one, with its channels last: where the first
+    axis is the shortest, as in 4×84×84, it is taken for them. Everything else is flattened as
+    `gymnasium.spaces.flatten` does: one-hot for Discrete and MultiDiscrete, the parts of a Tuple
+    or Dict one after the other. uint8 and one-hot codes are kept as uint8, the rest as float32.
+    """
+    space = env.observation_space
+    if not space.is_np_flattenable:
+        raise IdrlError(
+            f"{name} has {type(space).__name__} observations of no fixed size; idrl needs some "
+            "that gymnasium.spaces.flatten makes an array of."
+        )
+    return ArrayObservation(env)
+
+
+def _box(space: Any, name: str) -> Box:
+    if not isinstance(space, spaces.Box) or np.dtype(space.dtype).kind != "f":
+        kind = type(space).__name__ if not isinstance(space, spaces.Box) else f"{space.dtype} Box"
+        raise IdrlError(
+            f"{name} has {kind} actions; idrl's agents take discrete ones (spaces.Discrete) or a "
+            "bounded spaces.Box of floats."
+        )
+    if not space.is_bounded():
+        raise IdrlError(
+            f"{name} has actions without bounds; gymnasium.wrappers.TransformAction(env, lambda "
+            f"a: a, spaces.Box(-1, 1, {space.shape})) gives it some."
+        )
+    low, high = (x.astype(np.float64).reshape(-1).tolist() for x in (space.low, space.high))
+    return Box(tuple(low), tuple(high))
+
+
+def _is_image(space: Any) -> bool:
+    return isinstance(space, spaces.Box) and space.dtype == np.uint8 and len(space.shape) == 3
+
+
+def _channels_first(shape: tuple[int, ...] | None) -> bool:
+    return shape is not None and shape[0] < min(shape[1:])
+
+
+def from_id(name: str, options: dict[str, Any]) -> GymnasiumEnv:
+    """`gym/ID`, with `options` for its constructor."""
+    env_id = name.partition("?")[0].removeprefix("gym/")
+    if env_id not in gymnasium.registry:  # nor "module:ID": a name must not import anything
+        raise unknown("Gymnasium environment", env_id, gymnasium.registry)
+
+    def make() -> gymnasium.Env:
+        # The passive checker would warn once for each of the environments of a vector.
+        return gymnasium.make(env_id, disable_env_checker=True, **options)
+
+    try:
+        return GymnasiumEnv(make, name)
+    except gymnasium.error.DependencyNotInstalled as error:
+        extras = [extra for extra in ("box2d", "mujoco") if extra in str(error).lower()]
+        needs = f"pip install 'idrl[{extras[0]}]'" if extras else _line(error)
+        raise IdrlError(f"{name} needs a package that is not installed: {needs}.") from None
+    except IdrlError:
+        raise
+    except Exception as error:  # whatever its constructor makes of the options
+        raise IdrlError(f"{name} cannot be made: {_line(error)}.") from None
+
+
+def from_object(env: gymnasium.Env) -> GymnasiumEnv:
+    """Copies of `env`; its own state is left alone."""
+
+    def duplicate() -> gymnasium.Env:
+        try:
+            return copy.deepcopy(env)
+        except Exception as error:  # Box2D's objects, open windows, …
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    assert env.spec is not None
+                    return gymnasium.make(env.spec)
+            except Exception:
+                raise IdrlError(
+                    f"{env} cannot be copied ({_line(error)}); pass a function that makes one."
+                ) from None
+
+    return GymnasiumEnv(duplicate)
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".")

@@ -1,0 +1,1 @@
+"""The environments that have a name of their own, one file each."""

@@ -1,0 +1,84 @@
+"""bsuite's games by name, with the facts about each that presets and sweeps need."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from idrl.envs.base import Env
+from idrl.errors import IdrlError, nearest
+
+
+@dataclass(frozen=True)
+class BsuiteGame:
+    line: str
+    episodes: int  # of one bsuite run
+    longest_steps: int  # of one episode
+    low: float  # discounted returns without noise, at γ = 0.99
+    high: float
+    options: tuple[str, ...] = ("noise",)
+    optimum: float | None = None  # of an episode's expected return without noise, where known
+
+
+GAMES = {
+    "bandit": BsuiteGame(
+        "11 arms that pay 0, 0.1, …, 1 in random order", 10_000, 1, 0.0, 1.0, optimum=1.0
+    ),
+    # nine moves reach every column of five
+    "catch": BsuiteGame("move a paddle under a falling ball, 10×5", 10_000, 9, -1.0, 1.0, optimum=1.0),
+    "mountain_car": BsuiteGame(
+        "build momentum to leave a valley, 1000 steps at most", 1_000, 1_000, -100.0, 0.0
+    ),
+    "cartpole": BsuiteGame("keep a pole up, 1001 steps at most", 1_000, 1_001, 0.0, 100.0),
+    # a move costs 0.1: never more than 0.1/(1-γ) = 10 in all
+    "cartpole_swingup": BsuiteGame(
+        "swing a pole up first; moves cost", 1_000, 1_001, -10.0, 100.0,
+        ("noise", "height", "width"),
+    ),
+}  # fmt: skip
+
+
+def game_of(name: str) -> BsuiteGame:
+    """The facts about `bsuite/GAME?…`."""
+    path = name.split("?")[0].partition("/")[2]
+    if path not in GAMES:
+        known = [f"bsuite/{game}" for game in GAMES]
+        raise IdrlError(f"unknown environment {name!r}; {nearest(name.split('?')[0], known)}")
+    return GAMES[path]
+
+
+def make_bsuite(name: str, options: dict[str, float]) -> Env:
+    """The environment `name`, whose options were read by the registry."""
+    from idrl.envs.families.bsuite.noise import Noisy
+
+    game = game_of(name)
+    for option, value in options.items():
+        if option not in game.options:
+            hint = nearest(option, game.options)
+            raise IdrlError(f"{name!r}: unknown option {option!r}; {hint}")
+        if not 0 <= value < math.inf:
+            raise IdrlError(f"{name!r}: {option} is {value}; it is a number, 0 or more.")
+    rest = {option: value for option, value in options.items() if option != "noise"}
+    inner = _inner(name.split("?")[0].partition("/")[2], rest)
+    return Noisy(name, inner, options.get("noise", 0.0), game.optimum)
+
+
+def _inner(game: str, options: dict[str, float]) -> Any:
+    if game == "catch":
+        # gymnax plays catch by bsuite's rules; its bandit draws new arms for every episode and
+        # its other two games are Gym's, with other observations and other ends.
+        from idrl.envs.adapters.gymnax_env import make_gymnax
+
+        return make_gymnax("gymnax/Catch-bsuite")
+    if game == "bandit":
+        from idrl.envs.families.bsuite.bandit import Bandit
+
+        return Bandit()
+    if game == "mountain_car":
+        from idrl.envs.families.bsuite.mountain_car import MountainCar
+
+        return MountainCar()
+    from idrl.envs.families.bsuite.poles import Cartpole, Swingup
+
+    return Cartpole() if game == "cartpole" else Swingup(**options)

@@ -1,0 +1,88 @@
+"""A maze with action masks: are the values of actions that cannot be taken kept out of learning?
+
+N×N cells, entered at the bottom right; the door is at the top left. Five actions: north, west,
+south, east, and open the door. Walls are drawn anew for every seed. Moves into walls are not
+allowed, nor is opening elsewhere than at the door; where the mask is hidden they do nothing. Every
+action costs 0.05, but opening the door pays 1 and ends the episode; 10·N² steps cut it short.
+
+Opening is the best there is wherever it was ever tried, so an agent that does not leave it out of
+its targets elsewhere takes every cell for one beside the prize, and never finds the way.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from idrl.envs.base import Step
+from idrl.errors import IdrlError
+
+NORTH, WEST, SOUTH, EAST, OPEN = range(5)
+COST = 0.05
+
+
+class MazeState(NamedTuple):
+    row: jax.Array
+    column: jax.Array
+    time: jax.Array
+    blocked: jax.Array  # actions so far that did nothing
+
+
+class Maze:
+    """`mask`: whether it says which actions are allowed."""
+
+    num_actions = 5
+
+    def __init__(self, size: int = 4, mask: bool = True):
+        if not 2 <= size <= 100:
+            raise IdrlError(f"maze/{size}: the size is a whole number from 2 to 100.")
+        self.size, self.limit = size, 10 * size**2
+        self.name = f"maze/{size}"
+        self.obs_shape: tuple[int, ...] = (size * size,)
+        self.allowed = self.possible if mask else None
+
+    def task(self, key: jax.Array) -> jax.Array:
+        """`[N, N]`: whether the way to the door leads north from a cell, else west. One or the
+        other from each makes a tree: every cell can be reached, along one way."""
+        north = jax.random.bernoulli(key, 0.5, (self.size, self.size))
+        return north.at[:, 0].set(True).at[0].set(False)
+
+    def possible(self, task: jax.Array, state: MazeState) -> jax.Array:
+        """`[5]`: what does something here. Passages are open in both directions."""
+        row, column, last = state.row, state.column, self.size - 1
+        door = (row == 0) & (column == 0)
+        north = task[row, column]
+        south = (row < last) & task[jnp.minimum(row + 1, last), column]
+        east = (column < last) & ~task[row, jnp.minimum(column + 1, last)]
+        return jnp.stack([north, ~north & ~door, south, east, door])
+
+    def reset(self, task: jax.Array, key: jax.Array) -> tuple[MazeState, jax.Array]:
+        corner, zero = jnp.int32(self.size - 1), jnp.int32(0)
+        state = MazeState(corner, corner, zero, zero)
+        return state, self._observe(state)
+
+    def _observe(self, state: MazeState) -> jax.Array:
+        where = state.row * self.size + state.column
+        return (jnp.arange(self.size**2) == where).astype(jnp.uint8)
+
+    def step(self, task, state: MazeState, action, key) -> tuple[MazeState, Step]:
+        possible = self.possible(task, state)[action]
+        opened = possible & (action == OPEN)
+        down = (action == SOUTH).astype(jnp.int32) - (action == NORTH)
+        right = (action == EAST).astype(jnp.int32) - (action == WEST)
+        state = MazeState(
+            state.row + possible * down,
+            state.column + possible * right,
+            state.time + 1,
+            state.blocked + ~possible,
+        )
+        reward = jnp.where(opened, 1.0, -COST)
+        truncated = (state.time >= self.limit) & ~opened
+        info = {"blocked": state.blocked.astype(jnp.float32)}
+        return state, Step(self._observe(state), reward, opened, truncated, info)
+
+    def optimal_return(self, task: jax.Array | None = None) -> float:
+        """Every way to the door goes north or west alone, so all are of the same length."""
+        return 1.0 - COST * 2 * (self.size - 1)

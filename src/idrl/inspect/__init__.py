@@ -1,0 +1,1 @@
+"""A trained agent looked at: acting, explaining, playing."""

@@ -1,0 +1,120 @@
+"""The episode as one page: what is seen, and per action what is believed and decided."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from idrl.inspect.play.episode import Episode
+from idrl.inspect.play.packing import pack_bytes, pack_floats
+from idrl.inspect.play.sigma import SigmaMap
+from idrl.inspect.play.views import CELLS
+from idrl.report.html import asset, page, plain
+
+LIMIT = 20_000_000  # bytes
+
+
+class Fidelity(NamedTuple):
+    bits: int  # of each number
+    bins: int  # of each histogram
+
+
+_LEVELS = (Fidelity(16, 64), Fidelity(8, 24), Fidelity(6, 12), Fidelity(4, 6))
+QUANTITIES = ("mu", "sigma", "rho2", "regret", "info_gain")  # the ratio follows from two of them
+
+
+def write_page(episode: Episode, target: Path, sigma: SigmaMap | None = None) -> int:
+    """As finely as fits into 20 MB; the number of bytes."""
+    for level in _LEVELS:
+        text = _page(episode, sigma, level)
+        size = len(text.encode())
+        if size < LIMIT:
+            break
+    target.write_text(text, encoding="utf-8")
+    return size
+
+
+def _page(episode: Episode, sigma: SigmaMap | None, level: Fidelity) -> str:
+    body = asset("idrl.inspect.play", "play.html")
+    rule = "IDS" if episode.rule == "ids" else episode.rule.replace("_", " ")
+    facts = {
+        "TITLE": episode.title,
+        "FACTS": _facts(episode, rule),
+        "ABOUT": episode.view.about,
+        "RULE": rule,
+        "OTHER": episode.other,
+        "LAMBDA": f"{episode.lam:g}",
+    }
+    # In one go: a name that looks like a place to fill in is none.
+    body = re.sub(f"@({'|'.join(facts)})@", lambda found: html.escape(facts[found[1]]), body)
+    return page(
+        episode.title, style=asset("idrl.inspect.play", "play.css"), body=body,
+        data=_data(episode, sigma, level) | {"rule": rule},
+        script=asset("idrl.inspect.play", "play.js"),
+    )  # fmt: skip
+
+
+def _facts(episode: Episode, rule: str) -> str:
+    steps = len(episode.action)
+    acted = f"by the rule it explores with ({rule})"
+    if episode.acting == "evaluate":
+        acted = "by the rule it is evaluated with"
+    end = "" if episode.ended else ", cut off there"
+    differ = len(episode.disagreements)
+    return (
+        f"Return {episode.reward.sum():.4g} in {steps:,} steps{end}, acting {acted}. "
+        f"{rule} and {episode.other} disagree in {differ:,} of them."
+    )
+
+
+def _data(episode: Episode, sigma: SigmaMap | None, level: Fidelity) -> dict[str, Any]:
+    values = np.stack([getattr(episode, name) for name in QUANTITIES], axis=1)  # [T, 5, A]
+    data: dict[str, Any] = {
+        "steps": len(episode.action),
+        "actions": episode.mu.shape[1],
+        "lam": episode.lam,
+        "other": episode.other,
+        "action": episode.action.tolist(),
+        "greedy": episode.greedy.tolist(),
+        "explored": episode.explored.tolist(),
+        "reward": plain(episode.reward),
+        "names": list(QUANTITIES),
+        "values": pack_floats(values, level.bits),
+        "view": _view(episode),
+    }
+    if episode.candidates is not None:
+        data["candidates"] = pack_floats(episode.candidates, max(level.bits, 8))
+    if episode.returns is not None:
+        probs = coarser(episode.returns.probs, level.bins)
+        data["returns"] = {
+            "low": episode.returns.low,
+            "high": episode.returns.high,
+            # their roots: so a byte tells small ones apart
+            "roots": pack_bytes(np.rint(255 * np.sqrt(probs)).clip(0, 255).astype(np.uint8)),
+        }
+    if sigma is not None:
+        data["sigma"] = {
+            "steps": sigma.steps.tolist(),
+            "maps": [[plain(row, 3) for row in one] for one in sigma.maps],
+        }
+    return data
+
+
+def _view(episode: Episode) -> dict[str, Any]:
+    kind, frames = episode.view.kind, episode.view.frames
+    if kind == "numbers":
+        ends = [float(frames.min()), float(frames.max())]  # one scale for all steps
+        return {"kind": kind, "frames": pack_floats(frames, 16), "range": ends}
+    return {"kind": kind, "frames": pack_bytes(frames), "cells": list(CELLS)}
+
+
+def coarser(probs: np.ndarray, bins: int) -> np.ndarray:
+    """Neighbouring bins joined until there are at most `bins`."""
+    together = -(-probs.shape[-1] // bins)
+    pad = -probs.shape[-1] % together
+    padded = np.pad(probs, [(0, 0)] * (probs.ndim - 1) + [(0, pad)])
+    return padded.reshape(*probs.shape[:-1], -1, together).sum(-1)

@@ -1,0 +1,151 @@
+"""A trained agent to act with: numpy in, numpy out. It can be saved as one file."""
+
+from __future__ import annotations
+
+import json
+import os
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from idrl.actions import Box, to_table
+from idrl.agents import Agent, make_agent
+from idrl.config import RunConfig
+from idrl.errors import IdrlError
+from idrl.ids import Decided, Decision
+from idrl.runs.sizing import memory, parameters, shapes
+from idrl.schema import build, to_dict
+from idrl.storage.arrays import check_finite, read_arrays, read_metadata, write_arrays
+from idrl.storage.files import count, parse_json, shapes_of, sync
+from idrl.system import words
+
+MODEL_FORMAT = 1
+
+
+class Policy:
+    """One seed's weights and the rules of its agent."""
+
+    def __init__(self, config: RunConfig, agent: Agent, params: Any, prior: Any, seed: int):
+        check_finite((params, prior), f"the weights of seed {seed}")
+        self.config, self.agent, self.seed = config, agent, seed
+        self.params, self.prior = params, prior
+        self._evaluate = jax.jit(lambda *args: self._choose(agent.spec.evaluate, False, *args))
+        self._explore = jax.jit(lambda *args: self._choose(agent.spec.explore, True, *args))
+
+    def save(self, path: str | Path) -> Path:
+        """Write weights and config to one safetensors file, which `idrl.load` reads: numbers and
+        a JSON text, nothing that could run."""
+        path = Path(path)
+        about = {
+            "format": MODEL_FORMAT,
+            "version": metadata.version("idrl"),
+            "config": to_dict(self.config),
+            "obs_shape": list(self.agent.obs_shape),
+            **to_table(self.agent.actions),
+            "seed": self.seed,
+        }
+        draft = path.with_name(f".{path.name}.draft-{os.getpid()}")
+        try:
+            tree = {"params": self.params, "prior": self.prior}
+            write_arrays(draft, tree, {"idrl": json.dumps(about)})
+            sync(draft)
+            os.replace(draft, path)
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            raise IdrlError(f"{str(path)!r} cannot be written: {error}.") from None
+        return path
+
+    def _choose(self, rule, noisy, params, prior, obs, mask, key):
+        n = obs.shape[0]
+        steps = jnp.int32(self.config.training.steps)  # schedules at their end
+        first, memory = jnp.ones(n, bool), self.agent.blank_memory(n)
+        return self.agent.choose(
+            rule, params, prior, obs, first, memory, key, steps, mask, noisy=noisy
+        )[0]
+
+    def predict(self, obs: Any, mask: Any = None) -> np.ndarray:
+        """Actions by the agent's evaluation rule (greedy on the mean of the heads; Bootstrapped
+        DQN: their vote), for one observation or a batch. `mask` is true where allowed."""
+        return self._call(self._evaluate, obs, mask, 0).taken
+
+    def explain(self, obs: Any, mask: Any = None, seed: int = 0) -> Decided:
+        """The full `Decision` of the rule it explores with. `seed` is for rules that draw."""
+        return self._call(self._explore, obs, mask, seed)
+
+    def _call(self, function, obs, mask, seed) -> Decided:
+        obs = np.asarray(obs)
+        shape = self.agent.obs_shape
+        if obs.shape[obs.ndim - len(shape) :] != shape or obs.ndim not in (
+            len(shape),
+            len(shape) + 1,
+        ):
+            raise IdrlError(
+                f"the agent takes observations of shape {shape}, or a batch of them, "
+                f"not {obs.shape}."
+            )
+        if obs.dtype.kind not in "buif" or not np.isfinite(obs).all():
+            raise IdrlError("observations are finite numbers; these hold something else.")
+        single = obs.ndim == len(shape)
+        if mask is not None and isinstance(self.agent.actions, Box):
+            raise IdrlError("continuous actions have no mask: omit it.")
+        if mask is not None:
+            mask = self._checked(np.asarray(mask), () if single else obs.shape[:1])
+        if single:
+            obs, mask = obs[None], None if mask is None else mask[None]
+        if obs.dtype == np.float64:
+            obs = obs.astype(np.float32)
+        decision = function(self.params, self.prior, obs, mask, jax.random.key(seed))
+        return jax.tree.map(lambda x: np.asarray(x)[0] if single else np.asarray(x), decision)
+
+    def _checked(self, mask: np.ndarray, batch: tuple[int, ...]) -> np.ndarray:
+        """One for each observation; the one that is given may stand for all."""
+        actions = (self.agent.num_actions,)
+        if mask.shape not in (actions, batch + actions):
+            raise IdrlError(
+                f"the mask has shape {mask.shape}; for observations of shape "
+                f"{batch + self.agent.obs_shape} it is {batch + actions}."
+            )
+        mask = np.broadcast_to(mask.astype(bool), batch + actions)
+        if not mask.any(-1).all():
+            raise IdrlError("the mask allows no action; it is true for at least one.")
+        return mask
+
+
+def without(decision: Decision, allowed: np.ndarray | None) -> Decision:
+    """As it is shown: NaN for what is said of actions that are not `allowed` `[..., A]`, since
+    nothing is learned about them."""
+    if allowed is None:
+        return decision
+    names = ("mu", "sigma", "regret", "rho2", "info_gain", "ratio")
+    said = {name: np.where(allowed, getattr(decision, name), np.nan) for name in names}
+    return decision._replace(**said)
+
+
+def load_policy(path: Path) -> Policy:
+    """What `Policy.save` wrote. Sizes follow from the config in the file and are compared with the
+    file's own before anything is read."""
+    name = repr(str(path))
+    text = read_metadata(path).get("idrl")
+    if text is None:
+        raise IdrlError(f"{name} holds no agent of idrl; agent.save(…) writes such a file.")
+    about = parse_json(text, f"what {name} says of its agent")
+    if about.get("format") != MODEL_FORMAT:
+        raise IdrlError(
+            f"{name} has model format {words.value(about.get('format'))}, written by idrl "
+            f"{str(about.get('version'))[:20]!r}; this idrl {metadata.version('idrl')} reads "
+            f"{MODEL_FORMAT}."
+        )
+    config = build(RunConfig, about.get("config", {}))
+    agent = make_agent(config.spec, *shapes_of(about, name))
+    params, prior = shapes(agent)
+    if 4 * parameters(agent) > memory():
+        raise IdrlError(f"the networks of {name} do not fit into the memory of this machine.")
+    tree = read_arrays(path, {"params": params, "prior": prior})
+    seed = about.get("seed")
+    if not count(2**31)(seed):
+        raise IdrlError(f"{name} does not say which seed its agent is of.")
+    return Policy(config, agent, tree["params"], tree["prior"], seed)

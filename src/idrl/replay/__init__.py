@@ -1,0 +1,1 @@
+"""What was seen, and which of it is drawn: a ring of rows, a tree of priorities."""

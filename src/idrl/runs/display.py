@@ -1,0 +1,207 @@
+"""The live display of `idrl train`, and the short table it ends with."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.live import Live
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from idrl.config import RunConfig
+from idrl.config.atari_presets import FRAMES_PER_STEP, is_atari
+from idrl.envs.families.deep_sea import solved_episode
+from idrl.report.statistics import iqm, plus_minus, share_interval
+from idrl.runs.api import Run
+from idrl.storage.records import numbers, read_episodes, read_evaluations, read_table
+from idrl.system import words
+
+
+class LiveDisplay:
+    """Steps or frames, how many a second, time left, returns, and what the rule sees; plain lines
+    when piped."""
+
+    def __init__(self, console: Console):
+        self.console = console
+        self.bar = Progress(
+            TextColumn("{task.completed:>10,.0f}/{task.total:,.0f} {task.fields[unit]}"),
+            BarColumn(), TextColumn("{task.fields[rate]:>8,.0f} {task.fields[unit]}/s"),
+            TimeRemainingColumn(),
+            console=console,
+        )  # fmt: skip
+        self.task: Any = None
+        self.live = Live(self.bar, console=console, refresh_per_second=4, transient=True)
+        self.recent: list[float] = []
+        self.score = self.ranges = "–"
+        self.clock = 0.0
+        self.last_steps: int | None = None
+
+    def __enter__(self):
+        return self
+
+    def start(self) -> None:
+        """Training is about to begin: nothing can be refused any more."""
+        with _or_nowhere(self.console):
+            if self.console.is_terminal:
+                self.live.update("compiling …")
+                self.live.start()
+            else:
+                self.console.print("compiling …")
+
+    def __exit__(self, *error):
+        with _or_nowhere(self.console):
+            self.live.stop()
+
+    def tell(self, *what: Any) -> None:
+        """Below it, a line each."""
+        with _or_nowhere(self.console):
+            for one in what:
+                self.console.print(one, markup=False)
+
+    def update(self, progress, config: RunConfig) -> None:
+        with _or_nowhere(self.console):
+            self._update(progress, config)
+
+    def _update(self, progress, config: RunConfig) -> None:
+        # Atari's papers count frames.
+        unit, scale = ("frames", FRAMES_PER_STEP) if is_atari(config.env) else ("steps", 1)
+        now, rate = time.monotonic(), 0.0
+        if self.last_steps is None:  # what comes before is compiling, or an earlier process
+            self.clock, self.last_steps = now, progress.steps
+        elif self.console.is_terminal or progress.score is not None:
+            # A line tells of all the time since the last, evaluations included.
+            made = (progress.steps - self.last_steps) * config.seeds
+            rate = made / max(now - self.clock, 1e-9)
+            self.clock, self.last_steps = now, progress.steps
+        self.recent = (self.recent + progress.episodes.returns.tolist())[-100 * config.seeds :]
+        if progress.metrics:
+            m = {name: float(np.mean(v[progress.alive])) for name, v in progress.metrics.items()}
+            self.ranges = (
+                f"σ {m['sigma_min']:.3g}–{m['sigma_max']:.3g}   "
+                f"ρ² {m['rho2_min']:.3g}–{m['rho2_max']:.3g}"
+            )
+        if progress.score is not None:
+            self.score = plus_minus(progress.score.return_mean[progress.alive])
+        acting = f"{np.mean(self.recent):.3g}" if self.recent else "–"
+        line = f"episode return {acting}   evaluation {self.score}   {self.ranges}"
+        if self.console.is_terminal:
+            total = max(config.training.steps, progress.steps) * scale
+            if self.task is None:
+                self.task = self.bar.add_task("", total=total, rate=0, unit=unit)
+            self.bar.update(self.task, completed=progress.steps * scale, rate=rate * scale)
+            grid = Table.grid()
+            grid.add_row(self.bar)
+            grid.add_row(line)
+            self.live.update(grid)
+        elif progress.score is not None:
+            text = f"{progress.steps * scale:>10,} {unit} {rate * scale:>9,.0f} {unit}/s   {line}"
+            self.console.print(text, soft_wrap=True)
+
+
+@contextlib.contextmanager
+def _or_nowhere(console: Console) -> Iterator[None]:
+    """A run does not end with the terminal that showed it: from then on nobody is told."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        gone, nowhere = os.fstat(console.file.fileno()), os.open(os.devnull, os.O_WRONLY)
+        for number in (1, 2):
+            if os.path.samestat(os.fstat(number), gone):
+                os.dup2(nowhere, number)
+        os.close(nowhere)
+
+
+def summary(run: Run) -> Table:
+    """One row a seed: what it reached, when it solved the task and what acting cost, where these
+    are defined; below them the seeds together."""
+    found = _by_seed(run)
+    stopped = read_table(run.path / "frozen.csv", ("seed", "steps"))
+    frozen = {row["seed"]: f"at step {int(row['steps']):,}" for row in stopped}
+    table = Table(
+        title=words.title(run.config.agent, run.config.env),
+        title_justify="left",
+    )
+    for name in ("seed", *found, *(("frozen",) if frozen else ())):
+        table.add_column(name, justify="right")
+    for index, seed in enumerate(run.seeds):
+        cells = [_COLUMNS[name](x[index]) for name, x in found.items()]
+        table.add_row(str(seed), *cells, *([frozen.get(str(seed), "")] if frozen else []))
+    notes = [f"Frozen: {len(frozen)} of {len(run.seeds)} seeds."] if frozen else []
+    if run.config.seeds == 1:
+        notes.append("One seed: there is no interval.")
+    else:
+        table.add_section()
+        for label, tell in (("mean ± 95%", plus_minus), ("IQM", _iqm)):
+            cells = ["" if name in _COUNTS else tell(x) for name, x in found.items()]
+            table.add_row(label, *cells)
+        if _SOLVED in found:
+            notes.append(_solved(found[_SOLVED]))
+    if _REGRET in found:
+        latest = {row["seed"]: row for row in read_evaluations(run.path)}
+        last = numbers(list(latest.values()), "regret")
+        notes.append(
+            "Regret: what the best policy expects of an episode less what acting got, summed; "
+            f"of the last evaluation {plus_minus(last)} an episode."
+        )
+    table.caption, table.caption_justify = "\n".join(notes), "left"
+    return table
+
+
+_SOLVED, _REGRET = "solved at episode", "regret"
+_COUNTS = ("episodes", _SOLVED)  # whose mean over seeds says nothing
+
+
+def _score(value: float) -> str:
+    """A dash where no episode ended: in the last evaluation, or in any."""
+    return f"{value:.4g}" if np.isfinite(value) else "–"
+
+
+_COLUMNS: dict[str, Callable[[float], str]] = {
+    "last evaluation": _score,
+    "best evaluation": _score,
+    "episodes": "{:,.0f}".format,
+    _SOLVED: lambda episode: "not" if np.isnan(episode) else f"{episode:.0f}",
+    _REGRET: "{:.4g}".format,
+}
+
+
+def _by_seed(run: Run) -> dict[str, list[float]]:
+    """The columns of the summary that this run has."""
+    rows, episodes = read_evaluations(run.path), read_episodes(run.path)
+    found: dict[str, list[float]] = {name: [] for name in _COLUMNS}
+    for name, column in ((_SOLVED, "bad"), (_REGRET, "regret")):
+        if not (episodes and column in episodes[0]):
+            del found[name]
+    for seed in run.seeds:
+        mine = [row for row in rows if row["seed"] == str(seed)][-1:]
+        played = [row for row in episodes if row["seed"] == str(seed)]
+        for name, column in (("last evaluation", "return_mean"), ("best evaluation", "best")):
+            found[name].append(numbers(mine, column)[0] if mine else np.nan)
+        found["episodes"].append(len(played))
+        if _SOLVED in found:
+            found[_SOLVED].append(solved_episode(numbers(played, "bad")) or np.nan)
+        if _REGRET in found:
+            found[_REGRET].append(sum(numbers(played, "regret")))
+    return found
+
+
+def _iqm(values) -> str:
+    finite = [value for value in values if np.isfinite(value)]
+    return f"{iqm(finite):.3g}" if finite else "–"
+
+
+def _solved(episodes: list[float]) -> str:
+    """How many seeds, with the interval of their share, and when."""
+    done = [episode for episode in episodes if np.isfinite(episode)]
+    low, high = share_interval(len(done), len(episodes))
+    middle = f", median episode {np.median(done):.0f}" if done else ""
+    return f"Solved: {len(done)} of {len(episodes)} seeds (95%: {low:.0%} to {high:.0%}){middle}."

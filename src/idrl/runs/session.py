@@ -1,0 +1,201 @@
+"""One training run on the disk: feeds the loop's progress to records, checkpoints and display."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from idrl.actions import actions_of
+from idrl.agents import make_agent
+from idrl.config import RunConfig
+from idrl.envs import Env, HostEnv
+from idrl.errors import IdrlError, TrainingDiverged
+from idrl.networks.trunks import NatureCnn
+from idrl.runs.recording import Recorder
+from idrl.runs.resuming import Found, check_step, damage, find, load_state
+from idrl.runs.saving import Saver, disk
+from idrl.schema import to_dict
+from idrl.storage import checkpoint
+from idrl.storage.folder import RunFolder
+from idrl.storage.sinks import Sinks
+from idrl.system.devices import keep_memory
+from idrl.system.signals import signals
+from idrl.training.compiled import Compiled
+from idrl.training.health import describe_failure
+from idrl.training.hosted.program import Hosted
+from idrl.training.loop import Progress, train
+from idrl.training.program import Program, Stopped
+from idrl.training.survey import Survey
+
+
+class Display(Protocol):
+    """What shows a run while it goes."""
+
+    def start(self) -> None: ...
+
+    def update(self, progress: Progress, config: RunConfig) -> None: ...
+
+
+class Interrupted(Exception):
+    """Ctrl-C or SIGTERM; the run is safe and can be resumed."""
+
+    def __init__(self, path: Path, steps: int | None):
+        done = "before its first checkpoint" if steps is None else f"at step {steps:,}"
+        super().__init__(f"Stopped {done}; nothing is lost.")
+        self.path = path
+
+
+def prepare_memory(config: RunConfig) -> None:
+    """Before JAX is first used: the networks whose programs are large on a CPU."""
+    if isinstance(config.trunk, NatureCnn):
+        keep_memory()
+
+
+def make_program(config: RunConfig, env: Env | HostEnv, **how: Any) -> Program:
+    """`how`: see `Learner`."""
+    agent = make_agent(config.spec, env.obs_shape, actions_of(env), env.name)
+    rest = config.training, config.evaluation, config.seeds
+    if isinstance(env, HostEnv):
+        return Hosted(agent, env, *rest, **how)
+    return Compiled(agent, env, *rest, **how)
+
+
+def run_session(
+    folder: RunFolder,
+    config: RunConfig,
+    env: Env | HostEnv,
+    *,
+    sinks: Callable[[], Sinks],
+    display: Display | None = None,
+    until: Callable[[], bool] | None = None,
+    debug_nans: bool = False,
+    keep: bool = False,
+) -> None:
+    """Train from the newest checkpoint, or from the beginning, to the end, or to where `until`
+    says so: it is asked whenever new rows are in the records. `sinks` opens the run's sinks, once
+    the folder is this process's own; `keep`: write the config down."""
+    folder.lock()
+    program = told = saver = None
+    try:
+        with disk(folder):
+            told = sinks()
+        with signals() as stop:
+            with disk(folder):
+                found = _resume_from(folder, config, keep)
+            place, meta = found.place, found.meta
+            program = make_program(config, env, debug=debug_nans, block=meta.get("block"))
+            if place is not None:
+                check_step(program, place, meta)
+            state = None if place is None else load_state(program, place)
+            # Not before: by now it is known that the run can go on.
+            with disk(folder):
+                _cut_back(folder, config, keep, found)
+            saver = Saver(folder, program, meta)
+            if place is not None:
+                state = saver.refill(state, meta["iteration"])
+            _train(program, env, state, meta, saver, folder, config, told, display, stop, until)
+    finally:
+        if saver is not None:
+            saver.close()
+        if program is not None:
+            program.close()
+        if told is not None:
+            told.close()
+        folder.unlock()
+
+
+def _resume_from(folder: RunFolder, config: RunConfig, keep: bool) -> Found:
+    """The checkpoint to go on from. Nothing is changed yet."""
+    found = find(folder, config)
+    made = 0 if found.place is None else int(found.place.name.removeprefix("step-"))
+    if keep and made > config.training.steps:
+        raise IdrlError(
+            f"the run has made {made:,} steps already, more than {config.training.steps:,}."
+        )
+    if found.damaged and found.place is None:
+        raise IdrlError(
+            f"{damage(folder, found.damaged)}; no checkpoint is intact. A new run with --config "
+            f"{folder.config} repeats this one."
+        )
+    return found
+
+
+def _cut_back(folder: RunFolder, config: RunConfig, keep: bool, found: Found) -> None:
+    """The records as they were at the checkpoint."""
+    if found.damaged and found.place is not None:
+        checkpoint.set_aside(folder.checkpoints, list(found.damaged))
+        told = damage(folder, found.damaged)
+        warnings.warn(f"{told}; going on from {found.place.name}.", stacklevel=2)
+    if found.differs:
+        warnings.warn(
+            f"the run will not equal one that has {config.training.steps:,} steps from the "
+            f"beginning: {found.differs}.",
+            stacklevel=2,
+        )
+    if keep:  # before the end of the shorter run goes, which only the longer one passes over
+        folder.write_config(to_dict(config))
+    if found.ended is not None:
+        checkpoint.discard(found.ended)
+    sizes = found.meta.get("sizes", {})
+    for name, table in folder.tables.items():
+        table.cut(sizes.get(name, 0))
+
+
+def _train(
+    program, env, state, meta, saver, folder, config, sinks, display, stop, until
+) -> None:  # fmt: skip
+    def between() -> None:
+        if stop.is_set():
+            raise Stopped
+
+    if display is not None:
+        display.start()
+    recorder = Recorder(folder, config, env, Survey(program.agent, env), sinks, meta)
+    saved = clock = time.monotonic()
+    for progress in train(
+        program, state, meta.get("iteration", 0), program.seed_keys(config.seed),
+        pending=meta.get("pending", False), between=between,
+    ):  # fmt: skip
+        _check_alive(progress, config)
+        now = time.monotonic()
+        with disk(folder, saver.steps):
+            recorder.record(progress, now - clock)
+        clock = now
+        if display is not None:
+            display.update(progress, config)
+        enough = until is not None and until()
+        if enough or stop.is_set() or saver.is_due(progress, now - saved):
+            meta = {
+                "iteration": progress.iteration,
+                "pending": progress.pending,
+                "block": program.cadence.block,
+                "cut": program.cadence.cut and progress.iteration >= program.cadence.total,
+                "sizes": {name: table.size() for name, table in folder.tables.items()},
+                "episodes": recorder.episodes,
+                "regret": recorder.regret,
+                "config": to_dict(config),
+            }
+            saver.save(progress, meta)
+            saved = time.monotonic()
+        if stop.is_set() or enough:
+            break
+    saver.end()
+    if stop.is_set():
+        raise Interrupted(folder.path, saver.steps)
+
+
+def _check_alive(progress: Progress, config: RunConfig) -> None:
+    """A run ends with its last seed; one of several is frozen, and recorded."""
+    if not progress.failures:
+        return
+    told = " ".join(describe_failure(f, config.seed) for f in progress.failures)
+    if progress.alive.any():
+        warnings.warn(f"{told} It is frozen there; the other seeds go on.", stacklevel=2)
+        return
+    raise TrainingDiverged(
+        f"{told} No seed is left; the last checkpoint is from before. A smaller optimiser.lr often "
+        f"helps{'' if progress.failures[0].operation else '; --debug-nans names the operation'}."
+    )

@@ -1,0 +1,163 @@
+"""Whether a run can fit into memory, and whether it can end in anybody's time: asked before
+anything is allocated, from its config alone."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+import jax
+import numpy as np
+
+from idrl.agents import Agent
+from idrl.config import RunConfig
+from idrl.config.atari_presets import FRAMES_PER_STEP, is_atari
+from idrl.envs import Env, HostEnv
+from idrl.envs.base import mask_of
+from idrl.errors import IdrlError
+from idrl.networks.heads import Implicit
+from idrl.networks.trunks import MinAtarCnn, NatureCnn
+from idrl.replay.ring import columns
+from idrl.system.devices import cores
+
+
+def check_memory(
+    agent: Agent, config: RunConfig, env: Env | HostEnv, playing: bool = False
+) -> None:
+    """Refuse what is sure not to fit, with what would; `playing`: see `needs`."""
+    parts = needs(agent, config, env, playing)
+    name, size = max(parts.items(), key=lambda part: part[1])
+    need, have = sum(parts.values()) * config.seeds, memory()
+    if need <= have:
+        return
+    told = (
+        f"this run needs at least {_shown(need)} of memory and there are {_shown(have)}; most "
+        f"of it, {_shown(size * config.seeds)}, is for {name} of {config.seeds} seeds."
+    )
+    if name == _REPLAY:
+        # a tenth is left to what is not counted
+        left = 0.9 * have / config.seeds - (sum(parts.values()) - size)
+        fits = int(left * config.learning.replay_capacity / size)
+        if fits >= config.learning.batch_size:
+            coarse = 10 ** max(len(str(fits)) - 2, 0)
+            told += f" --set {name}={fits // coarse * coarse} would fit."
+    raise IdrlError(told)
+
+
+_REPLAY = "learning.replay_capacity"
+
+
+def needs(
+    agent: Agent, config: RunConfig, env: Env | HostEnv, playing: bool = False
+) -> dict[str, int]:
+    """Bytes of one seed by what they are for. The estimate is low: numbers of environments on the
+    device may take more than a byte, and what a computation needs on the way is left out. Who is
+    only `playing` has no use for a replay."""
+    seen, stack = math.prod(agent.obs_shape), 1
+    if isinstance(env, HostEnv):
+        seen, stack = seen * np.dtype(env.obs_dtype).itemsize, env.stack
+    masked = env.masked if isinstance(env, HostEnv) else mask_of(env) is not None
+    facts = 4 + (columns(env.num_actions) if masked else 0)  # numbers of a row, beside what is seen
+    row = 0 if playing else seen // stack + 4 * facts  # of a stack the newest frame alone
+    learning, evaluation = config.learning, config.evaluation
+    return {
+        _REPLAY: learning.replay_capacity * row,
+        "learning.batch_size": learning.batch_size * 2 * seen,
+        "training.envs": config.training.envs * seen,
+        "evaluation.envs": evaluation.envs * seen,
+        "evaluation.steps": evaluation.steps * 9,
+        "the agent's networks": 20 * parameters(agent),  # online, target, best, and Adam's two
+    }
+
+
+def parameters(agent: Agent) -> int:
+    """Numbers in the agent's networks, without making them."""
+    return _count(shapes(agent)[0])
+
+
+def _count(tree: Any) -> int:
+    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(tree))
+
+
+_known: dict[str, Any] = {}  # of the last networks: a study asks for the same again and again
+
+
+def shapes(agent: Agent):
+    """The shapes of parameters and priors."""
+    spec = agent.spec
+    key = repr((spec.trunk, spec.heads, spec.explore, agent.obs_shape, agent.actions))
+    if key not in _known:
+        if len(_known) > 1_000:
+            _known.clear()
+        _known[key] = _shapes(agent)
+    return _known[key]
+
+
+def _shapes(agent: Agent):
+    example = jax.ShapeDtypeStruct((1, *agent.obs_shape), np.float32)
+    try:
+        state = jax.eval_shape(agent.init, jax.random.key(0), example)
+    except (OverflowError, TypeError, ValueError) as error:  # more than an array can have
+        line = " ".join(str(error).split())[:200]
+        raise IdrlError(f"the agent's networks cannot be built: {line}.") from None
+    return state.params, state.prior
+
+
+def memory() -> int:
+    """Bytes that a run's arrays could take at most. On a GPU that is what JAX allows itself, three
+    quarters of it unless XLA_PYTHON_CLIENT_MEM_FRACTION says otherwise."""
+    devices = jax.local_devices()
+    limits = [(device.memory_stats() or {}).get("bytes_limit", 0) for device in devices]
+    if all(limits):
+        return sum(limits)
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def without_gpu(agent: Agent, config: RunConfig) -> str | None:
+    """A sentence on how long an Atari run takes on a CPU; None where it is nobody's concern."""
+    if not is_atari(config.env) or jax.default_backend() != "cpu":
+        return None
+    frames = config.training.steps * FRAMES_PER_STEP
+    seconds = frames * frame_seconds(agent, config)
+    if seconds < 600:
+        return None
+    told = f"no GPU was found: {frames / 1e6:,.4g}M frames take roughly {_lasting(seconds)} on "
+    told += f"{cores()} CPU cores; "
+    if frames > 1_000_000:
+        told += f"--frames 1M takes {_lasting(seconds * 1e6 / frames)}, or "
+    return told + "use a machine with a GPU."
+
+
+def frame_seconds(agent: Agent, config: RunConfig) -> float:
+    """Roughly, for all seeds, on a CPU. An update of c51-ids from 32 transitions took 0.1 s on two
+    cores; others are taken to need time as their operations. Emulation is small beside it."""
+    update = 0.1 * 2 / cores() * operations(agent) / 51e6 * config.learning.batch_size / 32
+    return update / config.learning.update_every_steps / FRAMES_PER_STEP * config.seeds
+
+
+def operations(agent: Agent) -> float:
+    """Of a pass of one observation through the agent's networks."""
+    found = shapes(agent)[0]
+    total = _CONVOLUTIONS
+    if not isinstance(agent.spec.trunk, NatureCnn):
+        places = 64 if isinstance(agent.spec.trunk, MinAtarCnn) else 1  # 3×3 on a board of 10×10
+        total = 2.0 * places * _count(found["trunk"])
+    for name, head in agent.spec.heads.items():
+        fractions = head.samples if isinstance(head, Implicit) else 1  # a pass through it for each
+        total += 2 * fractions * _count(found["heads"][name])
+    return total
+
+
+_CONVOLUTIONS = 15e6  # operations of Mnih et al.'s on one observation; all else is dense
+
+
+def _lasting(seconds: float) -> str:
+    for unit, size in (("day", 86_400), ("hour", 3_600)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:,.0f} {unit}s"
+    return f"{seconds / 60:,.0f} minutes"
+
+
+def _shown(size: float) -> str:
+    return f"{size / 1e9:,.3g} GB" if size < 1e15 else f"{size / 1e9:.0e} GB"

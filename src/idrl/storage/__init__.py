@@ -1,0 +1,1 @@
+"""Everything that leaves the process: folders, tables, checkpoints, segments, sinks."""

@@ -1,0 +1,1 @@
+"""Training on environments that live on the host."""

@@ -1,0 +1,148 @@
+"""Evaluation on the host: the frozen agents of all seeds play environments of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from idrl.envs.host import HostEnv, Vector
+from idrl.training.evaluation import Score, score_of
+from idrl.training.hosted import fleet as fleets
+from idrl.training.hosted.fleet import NO_SEED, Fleet, by_seed
+from idrl.training.hosted.window import Window
+from idrl.training.learner import SAME, SEEDS, Learner, over_seeds, quick
+from idrl.training.program import Between, TrainState, nothing
+from idrl.training.seeding import env_seeds, stream
+
+
+class HostEvaluator:
+    """Keeps its environments from one evaluation to the next; a seeded reset makes them new."""
+
+    def __init__(self, learner: Learner, env: HostEnv):
+        self.agent, self.seeds, self.evaluation = learner.agent, learner.seeds, learner.evaluation
+        self.env, self.learner = env.for_evaluation(), learner
+        self.vectors: dict[int, Vector] = {}  # by environments of each seed
+        specs = (*(SEEDS,) * 7, SAME, SAME)
+        self._choose = jax.jit(
+            learner._over_devices(self._choose_all, specs, SEEDS), compiler_options=quick()
+        )
+        self._score = jax.jit(jax.vmap(score_of, 1), compiler_options=quick())
+
+    def _choose_all(self, params, prior, keys, obs, first, memory, allowed, number, t):
+        """By the evaluation rule; `number` is that of the evaluation, negative for a score.
+        `memory` is what was seen before and what the rule remembers."""
+
+        def one(params, prior, key_data, shown, first, memory, allowed):
+            key = jax.random.wrap_key_data(key_data)
+            key = jnp.where(number < 0, stream(key, "score"), stream(key, "evaluate", number))
+            obs = self.learner.stack.push(memory[0], shown, first)
+            decision, kept = self.agent.choose(
+                self.agent.spec.evaluate, params, prior, obs, first, memory[1],
+                jax.random.fold_in(key, t), t, allowed,
+            )  # fmt: skip
+            return decision.taken, (obs, kept)
+
+        return over_seeds(one)(params, prior, keys, obs, first, memory, allowed)
+
+    def _vector(self, envs: int) -> Vector:
+        if envs not in self.vectors:
+            timeout_s = self.learner.training.env_timeout_s
+            self.vectors[envs] = self.env.make(self.seeds * envs, timeout_s)
+        return self.vectors[envs]
+
+    def window(self, state: TrainState, number: Any, between: Between) -> Score:
+        """As `evaluation.play`, but several environments count as if one had played (`Window`)."""
+        seeds = env_seeds(state.key, "evaluate", number, self.evaluation.envs)
+        player = _Player(self, state, state.agent.params, number, self.evaluation.envs)
+        return self._play(player, seeds.reshape(-1), self.evaluation.steps, between)
+
+    def window_of_best(self, state: TrainState, steps: int) -> Score:
+        """The best weights, scored as `window` does, over `steps` steps."""
+        seeds = env_seeds(state.key, "score", 0, self.evaluation.envs)
+        player = _Player(self, state, state.best.params, -1, self.evaluation.envs)
+        return self._play(player, seeds.reshape(-1), steps, nothing)
+
+    def _play(self, player: _Player, seed: np.ndarray, steps: int, between: Between) -> Score:
+        envs = self.evaluation.envs
+        vector = self._vector(envs)
+        fleet = fleets.begin(self.env, vector, seed)
+        windows = [Window(envs, steps) for _ in range(self.seeds)]
+        nobody, over = np.full(seed.size, NO_SEED), False
+        while not over:
+            between()
+            fleet = fleets.advance(vector, fleet, player.act(fleet), nobody)
+            seen = (fleet.ended, fleet.episode_return, fleet.episode_length)
+            each = zip(*(by_seed(x, self.seeds) for x in seen), strict=True)
+            # All of them, also those that know enough: none may stop the others' counting.
+            over = all([w.add(*x) for w, x in zip(windows, each, strict=True)])
+        return self._summed([window.scores() for window in windows])
+
+    def _summed(self, found: list[list[tuple[float, int]]]) -> Score:
+        """Of each seed's episodes."""
+        most = max(map(len, found))
+        shape = (-(-max(most, 1) // 64) * 64, self.seeds, 1)  # few shapes: each is compiled for
+        ended, returns, lengths = np.zeros(shape, bool), np.zeros(shape), np.zeros(shape)
+        for s, episodes in enumerate(found):
+            for i, (score, length) in enumerate(episodes):
+                ended[i, s], returns[i, s], lengths[i, s] = True, score, length
+        return self._score(ended, returns, lengths, {})
+
+    def episodes(self, state: TrainState, episodes: int, limit_steps: int) -> Score:
+        """As `evaluation.play_episodes`: each counts once, however short. Who plays which is
+        settled before, or the quick ends of bad episodes would make room for more of them."""
+        envs = min(episodes, self.evaluation.envs)
+        vector = self._vector(envs)
+        seeds = env_seeds(state.key, "score", 0, episodes)
+        whose, number = np.divmod(np.arange(self.seeds * envs), envs)  # the next episode of each
+        fleet = fleets.begin(self.env, vector, seeds[whose, number])
+        player = _Player(self, state, state.best.params, -1, envs)
+        shape = (self.seeds, episodes)
+        ended, returns, lengths = np.zeros(shape, bool), np.zeros(shape), np.zeros(shape)
+        playing, seed = np.ones(len(number), bool), np.full(len(number), NO_SEED)
+        while playing.any():
+            action = self.env.only(playing, player.act(fleet))
+            fleet = fleets.advance(vector, fleet, action, seed)
+            over = playing & (fleet.ended | (fleet.episode_length >= limit_steps))
+            place = whose[over], number[over]
+            ended[place] = True
+            returns[place] = fleet.episode_return[over]
+            lengths[place] = fleet.episode_length[over]
+            number = number + envs * over
+            playing = number < episodes
+            following = seeds[whose, np.minimum(number, episodes - 1)]
+            seed = np.where(over & playing, following, NO_SEED)
+        return self._score(*(x.T[:, :, None] for x in (ended, returns, lengths)), {})
+
+    def close(self) -> None:
+        for vector in self.vectors.values():
+            vector.close()
+        self.vectors = {}
+
+
+class _Player:
+    """Acts for all seeds through one evaluation."""
+
+    def __init__(
+        self, evaluator: HostEvaluator, state: TrainState, params: Any, number: Any, envs: int
+    ):
+        self.evaluator = evaluator
+        self.fixed = (params, state.agent.prior, state.key)
+        self.number, self.t = np.int32(number), 0
+        shape, env = (evaluator.seeds, envs), evaluator.env
+        nothing = np.zeros((*shape, *env.obs_shape), env.obs_dtype)
+        kept = jax.eval_shape(lambda: evaluator.agent.blank_memory(envs))
+        memory = np.zeros((evaluator.seeds, *kept.shape), kept.dtype)
+        self.memory = evaluator.learner._spread((nothing, memory))
+
+    def act(self, fleet: Fleet) -> np.ndarray:
+        obs, first, allowed = (
+            by_seed(x, self.evaluator.seeds) for x in (fleet.obs, fleet.first, fleet.allowed)
+        )
+        action, self.memory = self.evaluator._choose(
+            *self.fixed, obs, first, self.memory, allowed, self.number, np.int32(self.t)
+        )
+        self.t += 1
+        return fleets.for_all(action)

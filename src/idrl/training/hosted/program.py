@@ -1,0 +1,351 @@
+"""Environments on the host, agent and replay on the device, for many seeds at once.
+
+In vector step t the device is given what the environments showed, writes the row of step t-1 to the
+replay and chooses actions; the updates due at t are queued behind that, by a thread of its own
+where queueing takes long (hundreds of kernels on a GPU). While the device works on them the host
+steps the environments. So the updates of t see rows before t, and the actions of t+1 come from the
+weights after the updates of t, whatever takes how long: there is nothing to race.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from idrl.agents import Agent
+from idrl.envs.host import HostEnv, Vector
+from idrl.replay import ring as ring
+from idrl.training.evaluation import Score
+from idrl.training.health import hold
+from idrl.training.hosted import fleet as fleets
+from idrl.training.hosted.env_state import HostEnvState, Shown, Waiting
+from idrl.training.hosted.evaluation import HostEvaluator
+from idrl.training.hosted.fleet import Ends, Fleet, HostRollout, by_seed
+from idrl.training.learner import EXAMPLE_STEPS, SAME, SEEDS, Learner, over_seeds, quick
+from idrl.training.locating import first_bad_operation
+from idrl.training.program import Between, Episodes, TrainState, acting_view, learning_view, nothing
+from idrl.training.seeding import env_seeds, stream
+from idrl.training.spec import Evaluation, Training
+
+_BLOCK_VECTOR_STEPS = 100  # how slow an environment is nobody knows: Ctrl-C must not wait long
+
+
+class _Found(Exception):
+    """The operation that was looked for."""
+
+
+class Hosted(Learner):
+    """One run with its environments on the host."""
+
+    rows_behind = 1
+
+    def __init__(
+        self, agent: Agent, env: HostEnv, training: Training, evaluation: Evaluation, seeds: int,
+        **how: Any,
+    ):  # fmt: skip
+        steps = math.lcm(training.envs, agent.spec.learning.update_every_steps) // training.envs
+        largest = max(1, _BLOCK_VECTOR_STEPS // steps)
+        stack = ring.Stack(env.stack, env.repeat_first)
+        super().__init__(
+            agent, training, evaluation, seeds, largest, flexible=True, stack=stack,
+            masked=env.masked, **how,
+        )  # fmt: skip
+        self.env = env
+        self.taped = env.stack > 1
+        self.evaluator = HostEvaluator(self, env)
+        self.vector: Vector | None = None
+        self.now: HostEnvState | None = None  # where the vector's environments are
+        self.sums: tuple[list[str], list[str]] | None = None  # names of what a block averages
+        # Queueing updates takes microseconds on a CPU, less than handing it to a thread.
+        self.thread = ThreadPoolExecutor(1) if jax.default_backend() != "cpu" else None
+        over, used = self._over_devices, () if self.debug else (0,)
+        self._begin = jax.jit(
+            over(over_seeds(self._init), (SEEDS, SEEDS), SEEDS), compiler_options=quick()
+        )
+
+        def acting(rule, options=None):
+            specs = (SEEDS, SEEDS, SEEDS, SEEDS, SAME), (SEEDS, SEEDS, SEEDS)
+            act = over(functools.partial(self._act_all, rule), *specs)
+            return jax.jit(act, donate_argnums=used and (1, 3), compiler_options=options)
+
+        self._try, self._act = acting(None, quick()), acting(agent.spec.explore)
+        self._update: Any = functools.cache(self._updating)  # by how many are due
+        self._push = jax.jit(self.stack.push, compiler_options=quick())
+        self._duplicate = jax.jit(lambda params: jax.tree.map(jnp.copy, params))
+        self._hold = jax.jit(over(hold, (SEEDS, SEEDS), SEEDS), donate_argnums=used)
+        self._keep = jax.jit(
+            over(over_seeds(self._keep_best), (SEEDS, SEEDS), (SEEDS, SEEDS)),
+            donate_argnums=used, compiler_options=quick(),
+        )  # fmt: skip
+        self._example_actions = jax.jit(
+            over_seeds(self._example_action, (0, None, 0)), compiler_options=quick()
+        )
+
+    # -- on the device ------------------------------------------------------------------------
+
+    def _updating(self, count: int):
+        update = functools.partial(self._update_all, count)
+        specs = (SEEDS, SEEDS, SAME, SAME), (SEEDS, SEEDS)
+        used = () if self.debug else (0, 1)
+        return jax.jit(self._over_devices(update, *specs), donate_argnums=used)
+
+    def _init(self, key_data, examples) -> TrainState:
+        key = jax.random.wrap_key_data(key_data)
+        agent_key = jax.random.split(stream(key, "init"), 3)[0]
+        nothing = jnp.zeros((self.envs, *self.env.obs_shape), self.env.obs_dtype)
+        row = self._row_like(nothing)
+        # A buffer of its own for each: a state is donated, and no buffer can be twice.
+        memory = self.agent.blank_memory(self.envs)
+        waiting = Waiting(nothing, row.action, row.mask, memory, row.allowed)
+        return self._fresh(key_data, agent_key, examples, (), waiting)
+
+    def _example_action(self, key_data, t, allowed):
+        key = jax.random.split(stream(jax.random.wrap_key_data(key_data), "init"), 3)[2]
+        return self.agent.random_actions(jax.random.fold_in(key, t), self.envs, allowed)
+
+    def _write(self, replay: ring.Replay, waiting: Waiting, shown: Shown, t) -> ring.Replay:
+        """With the row of the step before `t`. Before step 0 no row waits: an invalid one goes
+        where the ring is written last."""
+        _, reward, terminated, valid = jnp.moveaxis(shown.facts, -1, 0)
+        newest = self.stack.newest(waiting.obs)
+        row = ring.Row(
+            newest, waiting.action, reward, terminated, valid, waiting.heads, waiting.allowed
+        )
+        return self._store(replay, row, t - 1)
+
+    def _decide(self, rule, view: TrainState, waiting: Waiting, shown: Shown, t):
+        """The actions of vector step `t`."""
+        first = shown.facts[:, 0] > 0
+        obs = self.stack.push(waiting.obs, shown.obs, first)
+        choice = self._choose(
+            rule, view, obs, first, waiting.memory, t, t * self.envs, shown.allowed
+        )
+        waiting = Waiting(obs, choice.action, choice.heads, choice.memory, shown.allowed)
+        return waiting, choice.diagnostics, choice.action
+
+    def _act_all(self, rule, view: TrainState, moving, shown: Shown, diagnostics, t):
+        """`view` and `moving` are the parts of a state that acting reads and that it changes."""
+        replay, waiting = moving
+        # Not `over_seeds`: a ring that gives up its axis of seeds to be written to is copied.
+        replay = jax.vmap(self._write, (0, 0, 0, None))(replay, waiting, shown, t)
+        decide = over_seeds(functools.partial(self._decide, rule), (0, 0, 0, None))
+        waiting, more, action = decide(view, waiting, shown, t)
+        return (replay, waiting), jax.tree.map(jnp.add, diagnostics, more), action
+
+    def _step(self, act, state: TrainState, rollout: HostRollout, diagnostics):
+        """Queue the acting of a vector step."""
+        self._record(rollout.t, rollout.fleet.obs)
+        shown, moving = self._show(rollout.fleet), (state.replay, state.worlds)
+        moving, diagnostics, action = act(
+            acting_view(state), moving, shown, diagnostics, np.int32(rollout.t)
+        )
+        action.copy_to_host_async()  # asked for later, it would wait behind the updates
+        return state._replace(replay=moving[0], worlds=moving[1]), diagnostics, action
+
+    def _improve(
+        self, state: TrainState, sums, count: int, written: int, first: int, copy: int | None = None
+    ):  # fmt: skip
+        """Queue `count` updates, and behind them iteration `copy`'s renewal of the targets."""
+        if count:
+            numbers = np.int32(written), np.int32(first)
+            after, sums = self._update(count)(learning_view(state), sums, *numbers)
+            state = after._replace(worlds=state.worlds, best=state.best, states=state.states)
+        return state if copy is None else self._copy(state, copy), sums
+
+    def _beside(self, call, *args):
+        """Begin a call; what is returned waits for its result."""
+        if self.thread is None:
+            result = call(*args)
+            return lambda: result
+        return self.thread.submit(call, *args).result
+
+    def _update_all(self, count: int, state: TrainState, sums, written, first):
+        state, metrics = self._updates(state, written, first, count)
+        return state, jax.tree.map(lambda total, x: total + x.sum(0), sums, metrics)
+
+    # -- the program --------------------------------------------------------------------------
+
+    def start(self, keys: jax.Array, between: Between = nothing) -> tuple[TrainState, Episodes]:
+        """Fresh seeds, after their random steps."""
+        self.now = None
+        vector = self._vector()
+        examples = self._examples(vector, keys, between)
+        seed = env_seeds(keys, "env", 0, self.envs).reshape(-1)
+        fleet = fleets.begin(self.env, vector, seed)
+        state = self._begin(keys, examples)
+        rollout = HostRollout(vector, fleet, fleets.open_journal(self.env, seed), 0)
+        ends = Ends(self.seeds)
+        for _ in range(self.cadence.warmup_vector_steps):
+            between()
+            state, _, action = self._step(self._try, state, rollout, {})
+            ends.add(rollout.advance(fleets.for_all(action)))
+        return self._join(self._choose_states(state), rollout), ends.episodes()
+
+    def block(
+        self, state: TrainState, start: Any
+    ) -> tuple[TrainState, tuple[Episodes, dict[str, Any]]]:
+        c = self.cadence
+        first = c.warmup_vector_steps + int(start) * c.vector_steps
+        state, rollout = self._split(state, first)
+        before = self._duplicate(state.agent.params)
+        ends, (diagnostics, metrics) = Ends(self.seeds), self._zeros(state, rollout.fleet)
+        end = c.end(int(start))
+        for i in range(int(start), end):
+            done = i * c.updates
+            for step in range(c.vector_steps):
+                t = rollout.t
+                state, diagnostics, action = self._step(self._act, state, rollout, diagnostics)
+                # Of those of the iteration, the ones whose count is reached by now.
+                due = i * c.updates + (step + 1) * c.updates // c.vector_steps - done
+                copy = i + 1 if step == c.vector_steps - 1 and c.copies(i + 1) else None
+                learned = self._beside(self._improve, state, metrics, due, t, done, copy)
+                done += due
+                ends.add(rollout.advance(fleets.for_all(action)))
+                state, metrics = learned()
+        state = self._hold(state, before)
+        diagnostics, metrics = jax.device_get((diagnostics, metrics))
+        means = {name: x / ((end - int(start)) * c.updates) for name, x in metrics.items()}
+        means |= {
+            name: x / ((end - int(start)) * c.vector_steps) for name, x in diagnostics.items()
+        }
+        return self._join(state, rollout), (ends.episodes(), means)
+
+    def evaluate(
+        self, state: TrainState, number: Any, between: Between = nothing
+    ) -> tuple[TrainState, tuple[Score, Any]]:
+        env_state: HostEnvState = state.worlds
+        score = self.evaluator.window(state, number, between)
+        state, better = self._keep(state._replace(worlds=env_state.waiting), score)
+        journal = env_state.journal
+        if int(number) % self.env.reseed_every == 0:
+            # For the ends of the episodes that are under way; 0 gave those of the start.
+            next_seed = env_seeds(state.key, "env", int(number) + 1, self.envs)
+            journal = journal._replace(next_seed=next_seed.reshape(-1))
+        return self._settle(state, env_state, journal=journal), (score, better)
+
+    def score_best(self, state: TrainState, episodes: int, limit_steps: int) -> Score:
+        return self.evaluator.episodes(state, episodes, limit_steps)
+
+    def like(self) -> TrainState:
+        """Of the journal's actions nobody knows how many there are."""
+        examples: Any = jax.ShapeDtypeStruct(
+            (self.seeds, EXAMPLE_STEPS, *self.env.obs_shape), self.env.obs_dtype
+        )
+        state = jax.eval_shape(self._begin, self.seed_keys(0), examples)
+        count = self.seeds * self.envs
+        journal = fleets.open_journal(self.env, np.zeros(count, np.int64))
+        shape, dtype = (None, *journal.actions.shape[1:]), journal.actions.dtype
+        journal = journal._replace(actions=SimpleNamespace(shape=shape, dtype=dtype))  # type: ignore[arg-type]
+        fleet = fleets.blank(self.env, count)
+        return state._replace(worlds=HostEnvState(state.worlds, fleet, journal))
+
+    def place(self, tree: Any) -> Any:
+        if tree.worlds is None:  # of who only plays
+            return self._spread(tree)
+        waiting, fleet, journal = tree.worlds
+        state = self._spread(tree._replace(worlds=waiting))
+        return state._replace(worlds=HostEnvState(state.worlds, fleet, journal))
+
+    def locate(self, state: TrainState, start: Any, index: int) -> str:
+        """Plays the block again, up to the update that fails."""
+        update = self._update
+
+        def watch(count: int):
+            def watched(state, sums, written, first):
+                after, sums = update(count)(state, sums, written, first)
+                if np.asarray(after.failed)[index] >= 0 > np.asarray(state.failed)[index]:
+                    one = jax.tree.map(lambda x: np.asarray(x)[index : index + 1], state)
+                    updates = functools.partial(self._updates, count=count)
+                    raise _Found(first_bad_operation(updates, one, written, first))
+                return after, sums
+
+            return watched
+
+        self._update = watch
+        try:
+            self.block(state, start)
+        except _Found as found:
+            return str(found)
+        finally:
+            self._update = update
+        return ""
+
+    def close(self) -> None:
+        self.evaluator.close()
+        if self.thread is not None:
+            self.thread.shutdown()
+        if self.vector is not None:
+            self.vector.close()
+        self.vector = self.now = None
+
+    # -- between the two ----------------------------------------------------------------------
+
+    def _vector(self) -> Vector:
+        if self.vector is None:
+            self.vector = self.env.make(self.seeds * self.envs, self.training.env_timeout_s)
+        return self.vector
+
+    def _show(self, fleet: Fleet) -> Shown:
+        over = fleet.terminated
+        if self.env.timeout_terminates:
+            over = over | fleet.ended
+        facts = np.stack([fleet.first, fleet.reward, over, fleet.valid], -1).astype(np.float32)
+        parts = (fleet.obs, facts, fleet.allowed)
+        return Shown(*(by_seed(part, self.seeds) for part in parts))
+
+    def _split(self, state: TrainState, t: int) -> tuple[TrainState, HostRollout]:
+        """The device's part of a state, and the environments, brought to where it says they are."""
+        env_state: HostEnvState = state.worlds
+        vector, fleet, journal = self._vector(), env_state.fleet, env_state.journal
+        if env_state is not self.now:
+            fleet, journal = fleets.replay_journal(self.env, vector, fleet, journal, t)
+        self.now = None
+        return state._replace(worlds=env_state.waiting), HostRollout(vector, fleet, journal, t)
+
+    def _join(self, state: TrainState, rollout: HostRollout) -> TrainState:
+        self.now = HostEnvState(state.worlds, rollout.fleet, rollout.close())
+        return state._replace(worlds=self.now)
+
+    def _settle(self, state: TrainState, before: HostEnvState, **changes) -> TrainState:
+        """A state whose environments are where they were `before`."""
+        after = before._replace(waiting=state.worlds, **changes)
+        if self.now is before:
+            self.now = after
+        return state._replace(worlds=after)
+
+    def _zeros(self, state: TrainState, fleet: Fleet) -> Any:
+        """Sums of nothing: of what the acting rule saw, and of the metrics of updates."""
+        if self.sums is None:
+            explore = functools.partial(self._decide, self.agent.spec.explore)
+            decide = over_seeds(explore, (0, 0, 0, None))
+            _, diagnostics, _ = jax.eval_shape(
+                decide, acting_view(state), state.worlds, self._show(fleet), 0
+            )
+            _, metrics = jax.eval_shape(functools.partial(self._updates, count=1), state, 2, 0)
+            self.sums = (list(diagnostics), list(metrics))
+        zeros = np.zeros(self.seeds, np.float32)
+        return self._spread(tuple(dict.fromkeys(names, zeros) for names in self.sums))
+
+    def _examples(self, vector: Vector, keys: jax.Array, between: Between) -> jax.Array:
+        """Observations of random play, of each seed's first environment: `[S, 64, ...]`."""
+        count = self.seeds * self.envs
+        playing = np.arange(count) % self.envs == 0
+        fleet = fleets.begin(self.env, vector, env_seeds(keys, "init", 0, self.envs).reshape(-1))
+        seen: list[np.ndarray] = []
+        stack = np.zeros((self.seeds, *self.env.obs_shape), self.env.obs_dtype)
+        for t in range(EXAMPLE_STEPS):
+            between()
+            shown = by_seed(fleet.obs, self.seeds)[:, 0], by_seed(fleet.first, self.seeds)[:, 0]
+            stack = np.asarray(self._push(stack, *shown))
+            seen.append(stack)
+            action = self._example_actions(keys, np.int32(t), by_seed(fleet.allowed, self.seeds))
+            action = self.env.only(playing, fleets.for_all(action))
+            fleet = fleets.advance(vector, fleet, action, np.full(count, fleets.NO_SEED))
+        return self._spread(np.stack(seen, 1))
