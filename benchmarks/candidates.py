@@ -21,9 +21,9 @@ import idrl
 from idrl.agents import make_agent
 from idrl.agents.choosing import Ids, RuleContext
 from idrl.envs import make_env
-from idrl.inspect.policy import Policy
 from idrl.inspect.walking import walk
 from idrl.networks.heads.actors import Candidates
+from idrl.runs.policy import Policy
 from idrl.training.seeding import seed_key
 
 SETS = {

@@ -14,7 +14,7 @@ from idrl.inspect.play.episode import Episode, Returns
 from idrl.inspect.play.recorder import DecisionRecorder
 from idrl.inspect.play.video import write_video
 from idrl.inspect.play.views import View
-from idrl.inspect.policy import Policy
+from idrl.runs.policy import Policy
 
 TINY = {
     "heads": {

@@ -437,3 +437,13 @@ def test_brackets_within_brackets_are_refused():
     with pytest.raises(IdrlError):
         resolve("c51-ids", "deep_sea/10", changes=[parse_assignment("trunk.hidden=[[64]]")])
     check_set_or_refused("trunk.hidden=" + "[" * 5000 + "]" * 5000)
+
+
+def test_a_setting_of_another_name_is_still_read():
+    old = {"learning": {"target_share": 0.05, "gamma": 0.9}}
+    with pytest.warns(UserWarning, match=r"learning.target_share is called learning.tau now"):
+        config = resolve("td3", "pendulum", file=old)
+    assert (config.learning.tau, config.learning.gamma) == (0.05, 0.9)
+    with pytest.warns(UserWarning, match=r"called learning.tau"):
+        changes = assignments(["learning.target_share=0.01"])
+        assert resolve("td3", "pendulum", changes=changes).learning.tau == 0.01

@@ -17,7 +17,7 @@ _HOME = {
     "evaluate": "runs.api",
     "open_run": "runs.api",
     "Run": "runs.api",
-    "Policy": "inspect.policy",
+    "Policy": "runs.policy",
     "register_agent": "agents",
     "AgentSpec": "agents",
     "register_env": "envs",
@@ -40,8 +40,8 @@ if TYPE_CHECKING:  # what __getattr__ finds, for type checkers and editors
     from idrl.envs import Env, Step, register_env  # noqa: F401
     from idrl.errors import IdrlError, RunFailed, TrainingDiverged  # noqa: F401
     from idrl.ids import Decision  # noqa: F401
-    from idrl.inspect.policy import Policy  # noqa: F401
     from idrl.runs.api import Run, evaluate, load, open_run, train  # noqa: F401
+    from idrl.runs.policy import Policy  # noqa: F401
 
 
 def __getattr__(name: str):

@@ -11,11 +11,15 @@ import functools
 import math
 import types
 import typing
+import warnings
 from typing import Any, Literal, TypeVar
 
 from idrl.errors import IdrlError, nearest, unknown
 
 T = TypeVar("T")
+
+# Settings that had another name once: files and run folders of then are still read.
+RENAMED = {"learning.target_share": "learning.tau"}
 
 
 def build(cls: type[T], data: dict[str, Any], where: str = "") -> T:
@@ -62,6 +66,22 @@ def merge(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
         else:
             merged[key] = value
     return merged
+
+
+def current_names(data: dict[str, Any]) -> dict[str, Any]:
+    """`data` with the names that settings have now, and a warning for each that had another."""
+    for old, new in RENAMED.items():
+        *tables, name = old.split(".")
+        inner: Any = data
+        for table in tables:
+            inner = inner.get(table) if isinstance(inner, dict) else None
+        if isinstance(inner, dict) and name in inner:
+            warnings.warn(f"{old} is called {new} now.", stacklevel=3)
+            change = functools.reduce(lambda d, k: {k: d}, reversed(new.split(".")), inner[name])
+            kept = {key: value for key, value in inner.items() if key != name}
+            kept = functools.reduce(lambda d, k: {k: d}, reversed(tables), kept)
+            data = merge(data | kept, change)
+    return data
 
 
 def flat(data: dict[str, Any], where: str = "") -> dict[str, Any]:

@@ -95,7 +95,7 @@ class Learning:
     learning_starts_steps: int = 50_000  # Table 2; random actions until then
     replay_capacity: int = 1_000_000  # Table 2, in steps
     n_step: int = 1  # rewards summed before the target's value is asked
-    priority: float = 0.0  # α: how much td_priority decides what is replayed; 0 is uniform
+    priority: float = 0.0  # α: how much TD errors decide what is replayed; 0 is uniform
     importance: float = 0.4  # β at the start of training, 1 at its end; with priorities only
     rewards: Literal["raw", "clip", "sign"] = "raw"  # as they are learned; scores are always raw
     # mixed: updates compute in bfloat16 where that saves time; weights and moments are float32

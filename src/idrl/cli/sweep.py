@@ -166,7 +166,7 @@ def _drive(folder, engine, capacity, console) -> int:
             drive(folder, engine, source, live.tell, live.show)
     except SweepStopped:
         console.print(
-            f"SweepStopped; nothing is lost. Continue with: idrl sweep --resume {folder.store.where}",
+            f"Stopped; nothing is lost. Continue with: idrl sweep --resume {folder.store.where}",
             markup=False, soft_wrap=True,
         )  # fmt: skip
         return 130

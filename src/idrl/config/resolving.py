@@ -15,7 +15,7 @@ from idrl.config.presets import preset
 from idrl.errors import IdrlError
 from idrl.networks.heads import Head
 from idrl.networks.trunks import Trunk
-from idrl.schema import build, merge, parse_assignment, to_dict
+from idrl.schema import build, current_names, merge, parse_assignment, to_dict
 from idrl.storage.files import read_toml
 from idrl.training.spec import Evaluation, Training
 
@@ -66,7 +66,7 @@ def resolve(
     """The config of a run; later sources win, and every name is checked. `obs_shape` is that of
     an environment object on the host, which no name stands for; `named` is the preset and
     `frames` the length of an Atari run."""
-    file = file or {}
+    file = current_names(file or {})
     for name, given in (("agent", agent), ("env", env)):
         if given is not None and file.get(name, given) != given:
             raise IdrlError(
@@ -79,7 +79,7 @@ def resolve(
         )
     agent = str(file.get("agent", agent or default_agent))
     env = atari.protocol(str(file.get("env", env or default_env)), named)
-    changes = [*changes, *in_frames(frames, env)]
+    changes = [*map(current_names, changes), *in_frames(frames, env)]
     if any(name in change for change in changes for name in ("agent", "env")):
         raise IdrlError("agent and env are arguments, not settings: idrl train AGENT ENV --set …")
     data = to_dict(declared(agent)) | {"agent": agent, "env": env}

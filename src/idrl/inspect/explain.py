@@ -10,9 +10,9 @@ import numpy as np
 from idrl.envs import make_env
 from idrl.errors import IdrlError
 from idrl.ids import Decided, Decision
-from idrl.inspect.policy import without
 from idrl.inspect.walking import walk
 from idrl.runs import api
+from idrl.runs.policy import without
 from idrl.system import words
 from idrl.training.seeding import seed_key
 

@@ -17,8 +17,8 @@ from idrl.config import RunConfig, assignments, in_frames, read_config, resolve
 from idrl.config.atari_presets import steps_of
 from idrl.envs import Env, HostEnv, make_env
 from idrl.errors import IdrlError, RunFailed
-from idrl.inspect.policy import Policy, load_policy
 from idrl.report.run_figures import draw_figures
+from idrl.runs.policy import Policy, load_policy
 from idrl.runs.resuming import changed, differences, restore_state
 from idrl.runs.session import Display, make_program, prepare_memory, run_session
 from idrl.runs.sizing import check_memory, without_gpu

@@ -10,7 +10,7 @@ import numpy as np
 
 from idrl.config import RunConfig
 from idrl.errors import IdrlError
-from idrl.schema import build, flat, merge, to_dict
+from idrl.schema import build, current_names, flat, merge, to_dict
 from idrl.storage import checkpoint, segments
 from idrl.storage.files import Fits, check_entries, count, flag, number
 from idrl.storage.folder import RunFolder, versions
@@ -30,7 +30,7 @@ def changed(old: RunConfig, changes: list[dict[str, Any]]) -> RunConfig:
     """`old` with what may change changed; anything else is refused with the difference."""
     data = to_dict(old)
     for change in changes:
-        data = merge(data, change)
+        data = merge(data, current_names(change))
     new = build(RunConfig, data)
     check_same(to_dict(old), to_dict(new), "the run has", "not")
     return new

@@ -18,7 +18,7 @@ from idrl.envs.registry import atari_games, family_of, is_registered
 from idrl.errors import IdrlError, unknown
 from idrl.schema import merge, to_dict
 from idrl.sweep.job import Capacity, Job, parts, seeds_named
-from idrl.sweep.study import StudyGroup, Resources, Study
+from idrl.sweep.study import Resources, Study, StudyGroup
 from idrl.sweep.work import memory_of
 
 _LONGEST = 120  # letters of a name; folders may have 255, and files beside them add to theirs

@@ -18,7 +18,7 @@ from idrl.sweep.folder import Outcome, StudyFolder
 from idrl.sweep.job import Capacity, Job, lowered
 from idrl.sweep.jobs import Combination, configure, name_of, on_host, pack
 from idrl.sweep.planning import costs
-from idrl.sweep.study import StudyGroup, Search
+from idrl.sweep.study import Search, StudyGroup
 from idrl.system import words
 
 JOURNAL = "optuna.log"

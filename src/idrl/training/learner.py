@@ -38,7 +38,7 @@ SEEDS, STEPS_SEEDS, SAME = PartitionSpec("seeds"), PartitionSpec(None, "seeds"),
 
 
 class Choice(NamedTuple):
-    """What E environments of a seed are diagnostics to do, `[E, ...]` each."""
+    """What E environments of a seed are told to do, `[E, ...]` each."""
 
     action: jax.Array
     memory: jax.Array

@@ -27,7 +27,7 @@ class TrainState(NamedTuple):
 
     agent: AgentState
     replay: ring.Replay
-    worlds: Any  # the environments: rollout.Worlds, or outside.HostEnvState
+    worlds: Any  # the environments: rollout.Worlds, or env_state.HostEnvState
     best: Best
     task: Any
     key: jax.Array  # as raw data, so that it can be saved like any array

@@ -13,7 +13,7 @@ from idrl.agents.actor_rules import Undirected
 from idrl.agents.control import ControlAgent
 from idrl.ids import Comparison, Decided
 from idrl.inspect.play.candidates import arranged
-from idrl.inspect.policy import Policy, without
+from idrl.runs.policy import Policy, without
 from idrl.training.seeding import seed_key, stream
 
 

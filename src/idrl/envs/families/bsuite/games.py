@@ -26,7 +26,9 @@ GAMES = {
         "11 arms that pay 0, 0.1, …, 1 in random order", 10_000, 1, 0.0, 1.0, optimum=1.0
     ),
     # nine moves reach every column of five
-    "catch": BsuiteGame("move a paddle under a falling ball, 10×5", 10_000, 9, -1.0, 1.0, optimum=1.0),
+    "catch": BsuiteGame(
+        "move a paddle under a falling ball, 10×5", 10_000, 9, -1.0, 1.0, optimum=1.0
+    ),
     "mountain_car": BsuiteGame(
         "build momentum to leave a valley, 1000 steps at most", 1_000, 1_000, -100.0, 0.0
     ),

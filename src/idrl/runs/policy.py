@@ -18,7 +18,7 @@ from idrl.config import RunConfig
 from idrl.errors import IdrlError
 from idrl.ids import Decided, Decision
 from idrl.runs.sizing import memory, parameters, shapes
-from idrl.schema import build, to_dict
+from idrl.schema import build, current_names, to_dict
 from idrl.storage.arrays import check_finite, read_arrays, read_metadata, write_arrays
 from idrl.storage.files import count, parse_json, shapes_of, sync
 from idrl.system import words
@@ -139,7 +139,7 @@ def load_policy(path: Path) -> Policy:
             f"{str(about.get('version'))[:20]!r}; this idrl {metadata.version('idrl')} reads "
             f"{MODEL_FORMAT}."
         )
-    config = build(RunConfig, about.get("config", {}))
+    config = build(RunConfig, current_names(about.get("config", {})))
     agent = make_agent(config.spec, *shapes_of(about, name))
     params, prior = shapes(agent)
     if 4 * parameters(agent) > memory():
