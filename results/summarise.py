@@ -7,7 +7,7 @@ python results/summarise.py best RUN... > results/cartpole/best.csv
 import csv
 import sys
 
-from idrl.envs.families.deep_sea import solved_episode
+from idrl.report.statistics import solved_episode
 from idrl.runs.api import open_run
 from idrl.storage.records import numbers
 

@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 
-from idrl.envs.adapters.atari import AtariEnv
+from idrl.envs.families.atari.env import AtariEnv
 from idrl.envs.host import HostEnv, Seen, Vector
 from idrl.runs import saving
 from idrl.storage import segments

@@ -147,8 +147,8 @@ def test_without_a_gpu_one_line_says_how_long(monkeypatch):
     assert told.startswith("no GPU was found: 200M frames take roughly 1")
     assert "days on 2 CPU cores; --frames 1M takes 2 hours" in told
     assert sizing.without_gpu(*sized(steps=1_000)) is None
-    longer, shorter = (sizing.frame_seconds(*sized(name)) for name in ("iqn-ids", "dqn"))
-    assert longer > sizing.frame_seconds(*sized()) > shorter
+    longer, shorter = (sizing.step_seconds(*sized(name)) for name in ("iqn-ids", "dqn"))
+    assert longer > sizing.step_seconds(*sized()) > shorter
     monkeypatch.setattr(sizing.jax, "default_backend", lambda: "gpu")
     assert sizing.without_gpu(*sized()) is None
 

@@ -9,7 +9,7 @@ from atari_reference import NO, REFERENCES, Nature, actions, check_same, record
 
 import idrl
 from idrl.envs import make_env
-from idrl.envs.adapters.atari import GAMES, AtariEnv
+from idrl.envs.families.atari.env import GAMES, AtariEnv
 from idrl.training.hosted import fleet as fleets
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from atari_reference import NO, REFERENCES, Nature, actions, check_same, record
 
-from idrl.envs.adapters.atari import AtariEnv, open_game
-from idrl.envs.adapters.atari_release import shrink
+from idrl.envs.families.atari.env import AtariEnv, open_game
+from idrl.envs.families.atari.release import shrink
 from idrl.inspect.walking import walk
 from idrl.training.hosted import fleet as fleets
 from idrl.training.seeding import env_seeds

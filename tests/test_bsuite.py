@@ -213,7 +213,7 @@ def test_swingup_pays_one_where_its_height_and_width_allow():
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("bsuite/bandits", "did you mean 'bsuite/bandit'"),
+        ("bsuite/bandits", "did you mean 'bandit'"),
         ("bsuite", "unknown environment 'bsuite'"),
         ("bsuite/catch?nois=1", "did you mean 'noise'"),
         ("bsuite/catch?height=1", "unknown option 'height'"),

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idrl.envs.families.deep_sea import DeepSea, DeepSeaState, solved_episode
+from idrl.envs.families.deep_sea import DeepSea, DeepSeaState
 from idrl.errors import IdrlError
+from idrl.report.statistics import solved_episode
 
 COST = 0.01
 

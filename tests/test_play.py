@@ -12,11 +12,12 @@ from gymnasium import spaces
 import idrl
 from idrl.cli.app import main
 from idrl.envs import make_env
+from idrl.envs.families.deep_sea import DIVER, TRAIL, TREASURE
 from idrl.inspect.play import packing
 from idrl.inspect.play.episode import play
 from idrl.inspect.play.page import LIMIT, coarser, write_page
 from idrl.inspect.play.sigma import read_sigma
-from idrl.inspect.play.views import DIVER, TRAIL, TREASURE, view
+from idrl.inspect.play.views import view
 from idrl.training.survey import Survey
 
 TINY = {

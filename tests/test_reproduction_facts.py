@@ -17,7 +17,7 @@ from idrl import losses
 from idrl.agents import Agent, agent_names
 from idrl.agents.spec import Adam
 from idrl.config import resolve
-from idrl.config.atari_presets import RELEASED
+from idrl.envs.families.atari.presets import RELEASED
 from idrl.errors import IdrlError
 from idrl.ids import observation_noise
 from idrl.networks.heads import Transition

@@ -7,10 +7,10 @@ import pytest
 
 from idrl.config import resolve
 from idrl.envs import make_env
-from idrl.envs.families.deep_sea import solved_episode
 from idrl.envs.families.noisy_chain import BACK, FORWARD, GAMBLE, NoisyChain
 from idrl.envs.tabular import exact
 from idrl.errors import IdrlError
+from idrl.report.statistics import solved_episode
 from idrl.training.seeding import seed_key, task_of
 
 KEY = jax.random.key(0)

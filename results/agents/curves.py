@@ -20,8 +20,7 @@ import numpy as np
 import idrl
 from idrl.agents import agent_names
 from idrl.envs import make_env
-from idrl.envs.families.deep_sea import solved_episode
-from idrl.report.statistics import interval
+from idrl.report.statistics import interval, solved_episode
 from idrl.report.style import colour, figure
 from idrl.runs.api import open_run
 from idrl.storage.folder import free_name

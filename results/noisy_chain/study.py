@@ -32,9 +32,8 @@ import numpy as np
 
 import idrl
 from idrl.envs import make_env
-from idrl.envs.families.deep_sea import solved_episode
 from idrl.envs.tabular import exact
-from idrl.report.statistics import interval
+from idrl.report.statistics import interval, solved_episode
 from idrl.runs.resuming import restore_state
 from idrl.runs.session import make_program
 from idrl.storage.folder import RunFolder, describe

@@ -32,8 +32,7 @@ from study import measure, write
 
 import idrl
 from idrl.envs import make_env
-from idrl.envs.families.deep_sea import solved_episode
-from idrl.report.statistics import interval
+from idrl.report.statistics import interval, solved_episode
 from idrl.runs.resuming import restore_state
 from idrl.runs.session import make_program
 from idrl.storage.folder import RunFolder, describe

@@ -7,16 +7,13 @@ import typing
 from idrl.agents import agent_names, agent_summary
 from idrl.agents.rule import Rule
 from idrl.envs import families
-from idrl.envs.registry import atari_games
 
 
 def everything(what: str | None = None) -> dict[str, dict[str, str]]:
     rules = {r.kind: (r.__doc__ or "").strip().split("\n")[0] for r in typing.get_args(Rule)}
-    envs = families()
-    envs["atari/GAME"] += f": {', '.join(atari_games())}"
     found = {
         "agents": {name: agent_summary(name) for name in agent_names()},
-        "envs": envs,
+        "envs": families(),
         "rules": rules,
     }
     return {what: found[what]} if what else found

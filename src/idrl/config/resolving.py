@@ -10,8 +10,9 @@ from typing import Any
 from idrl.agents import AgentSpec, declared
 from idrl.agents.rule import Rule
 from idrl.agents.spec import Adam, Learning, RmsProp
-from idrl.config import atari_presets as atari
 from idrl.config.presets import preset
+from idrl.envs.declaring import steps_of, under_preset
+from idrl.envs.families import DEFAULT
 from idrl.errors import IdrlError
 from idrl.networks.heads import Head
 from idrl.networks.trunks import Trunk
@@ -61,11 +62,11 @@ def resolve(
     named: str | None = None,
     frames: int | None = None,
     default_agent: str = "c51-ids",
-    default_env: str = "deep_sea/10",
+    default_env: str = DEFAULT,
 ) -> RunConfig:
     """The config of a run; later sources win, and every name is checked. `obs_shape` is that of
-    an environment object on the host, which no name stands for; `named` is the preset and
-    `frames` the length of an Atari run."""
+    an environment object, which no name stands for; `named` is one of the family's presets by name
+    and `frames` the length of a run that is counted in frames."""
     file = current_names(file or {})
     for name, given in (("agent", agent), ("env", env)):
         if given is not None and file.get(name, given) != given:
@@ -74,11 +75,10 @@ def resolve(
             )
     if named is not None and "env" in file:
         raise IdrlError(
-            f"the config file is for {file['env']!r}, which says what is played: leave the preset "
-            "away."
+            f"the config file is for {file['env']!r}, which says what is played: omit the preset."
         )
     agent = str(file.get("agent", agent or default_agent))
-    env = atari.protocol(str(file.get("env", env or default_env)), named)
+    env = under_preset(str(file.get("env", env or default_env)), named)
     changes = [*map(current_names, changes), *in_frames(frames, env)]
     if any(name in change for change in changes for name in ("agent", "env")):
         raise IdrlError("agent and env are arguments, not settings: idrl train AGENT ENV --set …")
@@ -91,7 +91,7 @@ def resolve(
 
 def in_frames(frames: int | None, env: str) -> list[dict[str, Any]]:
     """The change that makes a run so many frames long."""
-    return [] if frames is None else [{"training": {"steps": atari.steps_of(frames, env)}}]
+    return [] if frames is None else [{"training": {"steps": steps_of(frames, env)}}]
 
 
 def assignments(texts: Iterable[str]) -> list[dict[str, Any]]:

@@ -42,7 +42,7 @@ def _figures(section: Section, band: str, reference: Reference) -> Iterator[tupl
         yield (
             "efficiency",
             about,
-            _lines(section, lines, section.unit, "IQM", section.frames_per_step),
+            _lines(section, lines, section.unit, "IQM", section.per_step),
         )
         about = f"Performance profiles: the share of runs above a score, {scale(section)}"
         made = _lines(section, series.profiles(section), "score τ", "share of runs above τ", 1)
@@ -94,8 +94,8 @@ def _curves(section: Section, band: str, reference: Reference):
     for axis, (task, groups) in zip(axes.flat, section.tasks.items(), strict=False):
         for label, group in groups.items():
             line = series.over_seeds(group.curve(), band)
-            _band(axis, line, group.look, f"{label}, {seeds_word(group)}", section.frames_per_step)
-        for other in for_task(reference, task, section.frames):
+            _band(axis, line, group.look, f"{label}, {seeds_word(group)}", section.per_step)
+        for other in for_task(reference, task, section.length):
             tint = look(other.agent).colour
             axis.plot(other.frames, other.returns, color=tint, lw=1, ls=(0, (1, 1.5)),
                       label=caption(f"{other.agent}, published"))  # fmt: skip
@@ -157,7 +157,7 @@ def _distributions(recorded: dict, groups: dict[str, Group], section: Section):
                 axis.set_visible(False)
                 continue
             one = found[name]
-            x = one["steps"] * section.frames_per_step
+            x = one["steps"] * section.per_step
             for low, high, alpha in (("p0", "p100", 0.12), ("p5", "p95", 0.2), ("p25", "p75", 0.3)):
                 axis.fill_between(x, one[low], one[high], color=tint, alpha=alpha, lw=0)
             axis.plot(x, one["p50"], color=tint, lw=1.4)

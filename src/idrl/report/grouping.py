@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from idrl.report.paper import FRAMES_PER_STEP, game_of
+from idrl.report.paper import FAMILY, FRAMES_PER_STEP, game_of
 from idrl.report.reading import LeftOut, Record, Seed
 from idrl.report.style import Look, look
 from idrl.system import words
@@ -75,21 +75,34 @@ class Section:
         return f"{self.family}: {self.protocol}"
 
     @property
-    def atari(self) -> bool:
+    def of_paper(self) -> bool:
+        """All its tasks are games that the paper has scores of."""
         return all(game_of(task) for task in self.tasks)
 
     @property
-    def frames_per_step(self) -> int:
-        return FRAMES_PER_STEP if self.atari else 1
+    def per_step(self) -> int:
+        """Units in a step."""
+        return self._unit[1]
 
     @property
-    def frames(self) -> int:
-        """How far its runs go."""
-        return self.protocol.steps * self.frames_per_step
+    def length(self) -> int:
+        """How far its runs go, in its unit."""
+        return self.protocol.steps * self.per_step
 
     @property
     def unit(self) -> str:
-        return "frames" if self.atari else "steps of each seed"
+        name, _ = self._unit
+        return "steps of each seed" if name == "steps" else name
+
+    @property
+    def _unit(self) -> tuple[str, int]:
+        """What its runs say that they are counted in. The paper's games are counted in frames,
+        also those of runs that do not say."""
+        if self.of_paper:
+            return "frames", FRAMES_PER_STEP
+        labels = (group for groups in self.tasks.values() for group in groups.values())
+        units = {record.unit for group in labels for record in group.records}
+        return units.pop() if len(units) == 1 else ("steps", 1)
 
     def labels(self) -> dict[str, Group]:
         """Each label once, with one of its groups to take the look from."""
@@ -108,7 +121,7 @@ def sections(records: Sequence[Record]) -> tuple[list[Section], list[LeftOut]]:
     for record in sorted(records, key=lambda r: (r.env, r.agent, str(r.path))):
         family = record.env.partition("?")[0].partition("/")[0]
         if game_of(record.env):
-            family = "atari"
+            family = FAMILY
         by_task.setdefault((family, _protocol(record.config), record.env), []).append(record)
     for (family, protocol, env), mine in sorted(by_task.items()):
         section = found.setdefault((family, protocol), Section(family, protocol))

@@ -96,14 +96,14 @@ def _left_out(report: Report) -> str:
 
 def _charts(section: Section, prefix: str, band: str, reference: Reference) -> dict[str, Any]:
     made: list[dict[str, Any]] = []
-    per_step, unit = section.frames_per_step, section.unit
+    per_step, unit = section.per_step, section.unit
     for task, groups in section.tasks.items():
         lines = []
         for label, group in groups.items():
             line = series.over_seeds(group.curve(), band)
             name = f"{label}, {seeds_word(group)}"
             lines.append(_line(line, label, per_step) | {"name": name})
-        for other in for_task(reference, task, section.frames):
+        for other in for_task(reference, task, section.length):
             line = Line(other.frames, *[other.returns] * 3)
             shown = look(other.agent)._asdict() | {"name": f"{other.agent}, published"}
             lines.append(_line(line, PUBLISHED) | shown | {"dash": "dot", "bands": []})

@@ -20,6 +20,7 @@ from idrl.report.sheets import Column, Sheet
 PINBALL = "video_pinball"
 PRINTED_PINBALL = 0.0  # reproduces Table 1
 FRAMES_PER_STEP = 4  # of the games' action repeat
+FAMILY = "atari"  # that its games are tasks of, whoever emulates them
 
 
 class PaperGame(NamedTuple):
@@ -61,7 +62,7 @@ def game_of(env: str) -> str | None:
     """The paper's game that an environment's name stands for: atari/pong, gym/ALE/Pong-v5, …"""
     name = env.partition("?")[0]
     family, _, rest = name.partition("/")
-    if family in ("atari", "ale"):
+    if family in (FAMILY, "ale"):
         words = rest
     elif family == "gym":
         words = re.sub(r"(NoFrameskip|Deterministic)?-v\d+$", "", rest.removeprefix("ALE/"))

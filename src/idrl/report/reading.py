@@ -39,6 +39,7 @@ class Record(NamedTuple):
     config: dict[str, Any]
     seeds: list[Seed]
     distributions: list[dict[str, str]]  # empty where none were recorded
+    unit: tuple[str, int] = ("steps", 1)  # what it is counted in, and how many are a step
 
     @property
     def agent(self) -> str:
@@ -99,7 +100,8 @@ def find_runs(paths: Sequence[str | Path]) -> list[Path]:
 
 def read_run(path: Path) -> Record:
     """Refuses a run that is unfinished or damaged, with the reason."""
-    config = RunFolder.open(path).read_config()
+    folder = RunFolder.open(path)
+    config, about = folder.read_config(), folder.read_about()
     first, count, wanted = _shape(config)
     rows = read_table(path / "evaluations.csv", ("seed", "steps"), ("return_mean",))
     if not rows:
@@ -116,7 +118,8 @@ def read_run(path: Path) -> Record:
     for seed in seeds:
         if not np.isfinite(seed.returns).any():
             raise IdrlError(f"no evaluation of seed {seed.seed} completed an episode.")
-    return Record(path, config, seeds, read_distributions(path))
+    unit = (about.get("unit", "steps"), about.get("unit_per_step", 1))
+    return Record(path, config, seeds, read_distributions(path), unit)
 
 
 def _shape(config: dict[str, Any]) -> tuple[int, int, int]:

@@ -134,3 +134,13 @@ def _ranked(x: np.ndarray, y: np.ndarray) -> float:
 def _better(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     difference = np.sign(x[..., :, None] - y[..., None, :])
     return (difference + 1).mean((-2, -1)) / 2
+
+
+def solved_episode(bad: list[float], share: float = 0.9) -> int | None:
+    """bsuite's rule: the first episode (from 1) at which under 90% of those so far were bad."""
+    total = 0.0
+    for episode, was_bad in enumerate(bad, start=1):
+        total += was_bad
+        if total < share * episode:
+            return episode
+    return None

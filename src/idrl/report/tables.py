@@ -38,7 +38,7 @@ def normalised(section: Section, task: str, scores: np.ndarray) -> np.ndarray:
 
 
 def scale(section: Section) -> str:
-    if section.atari:
+    if section.of_paper:
         return "human-normalised: 0 is random play, 1 a human's (Video Pinball's random score: 0)"
     return "scaled by task: 0 is the lowest evaluation of any run here, 1 the highest"
 
@@ -57,8 +57,8 @@ def scores(section: Section) -> Sheet:
         Column("task"), Column("agent"), Column("seeds", 0), Column("score", 3), Column("±", 3),
         Column("lowest seed", 3), Column("highest seed", 3), Column("last evaluation", 3),
     ]  # fmt: skip
-    atari = section.atari
-    if atari:
+    of_paper = section.of_paper
+    if of_paper:
         columns += [Column(name, 1) for name in ("human-normalised %", "paper", "paper %")]
     rows, single = [], False
     for task, groups in section.tasks.items():
@@ -77,7 +77,7 @@ def scores(section: Section) -> Sheet:
                 best.max(),
                 told.mean() if told.size else np.nan,
             ]
-            rows.append([*row, *(_beside_paper(task, group) if atari else ())])
+            rows.append([*row, *(_beside_paper(task, group) if of_paper else ())])
     notes = [PROTOCOL, *([ONE] if single else [])]
     return Sheet("scores", f"Scores, {section.title}", columns, rows, notes)
 
@@ -193,7 +193,7 @@ def summary(section: Section) -> Sheet:
 
 def sheets(section: Section) -> list[Sheet]:
     made = [scores(section)]
-    if section.atari:
+    if section.of_paper:
         made += [game_table(section, percent=True), game_table(section, percent=False)]
     made.append(aggregates(section))
     if len(section.labels()) > 1:

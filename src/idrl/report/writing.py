@@ -160,6 +160,6 @@ def _remarks(found: list[Section], published: Reference, asked: bool) -> list[st
             "No run recorded distributions of ρ², σ², regret, information gain and ratio "
             "(distributions.csv): their figures are missing."
         )
-    if asked and not any(for_task(published, task, s.frames) for s in found for task in s.tasks):
+    if asked and not any(for_task(published, task, s.length) for s in found for task in s.tasks):
         remarks.append("The reference file has none of these tasks, as far as the runs go.")
     return remarks

@@ -14,8 +14,8 @@ import numpy as np
 from idrl.actions import actions_of, in_words, to_table
 from idrl.agents import Agent, make_agent
 from idrl.config import RunConfig, assignments, in_frames, read_config, resolve
-from idrl.config.atari_presets import steps_of
-from idrl.envs import Env, HostEnv, make_env
+from idrl.envs import Env, HostEnv, make_env, unit_of
+from idrl.envs.declaring import steps_of
 from idrl.errors import IdrlError, RunFailed
 from idrl.report.run_figures import draw_figures
 from idrl.runs.policy import Policy, load_policy
@@ -143,6 +143,7 @@ def train(
         "env_object": given is not None,
         "deterministic": deterministic,
         "device": _devices(),
+        **_unit(resolved.env),
     }
     folder = RunFolder.create(path, to_dict(resolved), about)
     try:
@@ -214,6 +215,12 @@ def _check_here(agent: Agent, config: RunConfig, env: Env | HostEnv) -> None:
             "it cannot be repeated, nor resumed as if it had never stopped.",
             stacklevel=3,
         )
+
+
+def _unit(env: str) -> dict[str, Any]:
+    """What reports count the run in."""
+    unit = unit_of(env)
+    return {"unit": unit.name, "unit_per_step": unit.per_step}
 
 
 def _devices() -> str:

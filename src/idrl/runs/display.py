@@ -16,9 +16,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from idrl.config import RunConfig
-from idrl.config.atari_presets import FRAMES_PER_STEP, is_atari
-from idrl.envs.families.deep_sea import solved_episode
-from idrl.report.statistics import iqm, plus_minus, share_interval
+from idrl.envs import unit_of
+from idrl.report.statistics import iqm, plus_minus, share_interval, solved_episode
 from idrl.runs.api import Run
 from idrl.storage.records import numbers, read_episodes, read_evaluations, read_table
 from idrl.system import words
@@ -70,8 +69,7 @@ class LiveDisplay:
             self._update(progress, config)
 
     def _update(self, progress, config: RunConfig) -> None:
-        # Atari's papers count frames.
-        unit, scale = ("frames", FRAMES_PER_STEP) if is_atari(config.env) else ("steps", 1)
+        unit, scale = unit_of(config.env)
         now, rate = time.monotonic(), 0.0
         if self.last_steps is None:  # what comes before is compiling, or an earlier process
             self.clock, self.last_steps = now, progress.steps

@@ -12,9 +12,10 @@ import numpy as np
 
 from idrl.agents import Agent
 from idrl.config import RunConfig
-from idrl.config.atari_presets import FRAMES_PER_STEP, is_atari
-from idrl.envs import Env, HostEnv
+from idrl.envs import Env, HostEnv, unit_of
 from idrl.envs.base import mask_of
+from idrl.envs.declaring import STEPS
+from idrl.envs.presets import LARGE_IMAGE
 from idrl.errors import IdrlError
 from idrl.networks.heads import Implicit
 from idrl.networks.trunks import MinAtarCnn, NatureCnn
@@ -115,25 +116,28 @@ def memory() -> int:
 
 
 def without_gpu(agent: Agent, config: RunConfig) -> str | None:
-    """A sentence on how long an Atari run takes on a CPU; None where it is nobody's concern."""
-    if not is_atari(config.env) or jax.default_backend() != "cpu":
+    """A sentence on how long a run on images takes on a CPU; None where it is nobody's concern."""
+    images = len(agent.obs_shape) == 3 and min(agent.obs_shape[:2]) >= LARGE_IMAGE
+    if not images or jax.default_backend() != "cpu":
         return None
-    frames = config.training.steps * FRAMES_PER_STEP
-    seconds = frames * frame_seconds(agent, config)
+    unit = unit_of(config.env)
+    total = config.training.steps * unit.per_step
+    seconds = config.training.steps * step_seconds(agent, config)
     if seconds < 600:
         return None
-    told = f"no GPU was found: {frames / 1e6:,.4g}M frames take roughly {_lasting(seconds)} on "
+    told = f"no GPU was found: {total / 1e6:,.4g}M {unit.name} take roughly {_lasting(seconds)} on "
     told += f"{cores()} CPU cores; "
-    if frames > 1_000_000:
-        told += f"--frames 1M takes {_lasting(seconds * 1e6 / frames)}, or "
+    flag, each = unit if unit.name == "frames" else STEPS
+    if config.training.steps * each > 1_000_000:
+        told += f"--{flag} 1M takes {_lasting(1e6 / each * step_seconds(agent, config))}, or "
     return told + "use a machine with a GPU."
 
 
-def frame_seconds(agent: Agent, config: RunConfig) -> float:
+def step_seconds(agent: Agent, config: RunConfig) -> float:
     """Roughly, for all seeds, on a CPU. An update of c51-ids from 32 transitions took 0.1 s on two
     cores; others are taken to need time as their operations. Emulation is small beside it."""
     update = 0.1 * 2 / cores() * operations(agent) / 51e6 * config.learning.batch_size / 32
-    return update / config.learning.update_every_steps / FRAMES_PER_STEP * config.seeds
+    return update / config.learning.update_every_steps * config.seeds
 
 
 def operations(agent: Agent) -> float:

@@ -24,6 +24,7 @@ from idrl.errors import IdrlError
 from idrl.storage.files import (
     check_entries,
     check_plain,
+    count,
     flag,
     open_lock,
     read_json,
@@ -177,7 +178,10 @@ def _are_sinks(told: Any) -> bool:
 
 
 # What others rely on in run.json; all else in it is for people.
-_ABOUT = {"id": _is_plain, "sinks": _are_sinks, "env_object": flag, "deterministic": flag}
+_ABOUT = {
+    "id": _is_plain, "sinks": _are_sinks, "env_object": flag, "deterministic": flag,
+    "unit": _is_plain, "unit_per_step": lambda x: count(10_000)(x) and x > 0,
+}  # fmt: skip
 
 
 def free_name(root: Path, stem: str) -> Path:

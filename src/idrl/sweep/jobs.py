@@ -12,10 +12,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from idrl.config import RunConfig, resolve
-from idrl.config.atari_presets import is_atari
-from idrl.envs import HostEnv, make_env
-from idrl.envs.registry import atari_games, family_of, is_registered
-from idrl.errors import IdrlError, unknown
+from idrl.envs import find, on_host
+from idrl.errors import IdrlError
 from idrl.schema import merge, to_dict
 from idrl.sweep.job import Capacity, Job, parts, seeds_named
 from idrl.sweep.study import Resources, Study, StudyGroup
@@ -59,9 +57,9 @@ def combinations(study: Study) -> list[Combination]:
 
 def _combination(group: StudyGroup, agent: str, env: str, variant, taken) -> Combination:
     config = configure(group, agent, env, variant)
-    game = env.partition("?")[0].partition("/")[2]
-    if is_atari(env) and game not in atari_games():
-        raise unknown("Atari game", game, atari_games())
+    family = find(env)
+    if family is not None:
+        family.check_argument(family.parse(env).argument)
     name = name_of(config, variant)
     again = taken.setdefault(name, set()).intersection(group.seeds)
     if again:
@@ -78,13 +76,6 @@ def configure(group: StudyGroup, agent: str, env: str, variant: dict[str, Any]) 
     if group.steps is not None:
         changes.append({"training": {"steps": group.steps}})
     return resolve(agent, env, changes=changes, named=group.preset, frames=group.frames)
-
-
-def on_host(env: str) -> bool:
-    """Whether it is no JAX environment, by its name alone: Atari need not be installed."""
-    if is_registered(env):
-        return isinstance(make_env(env), HostEnv)
-    return family_of(env) in ("atari", "gym")
 
 
 def name_of(config: RunConfig, variant: dict[str, Any]) -> str:

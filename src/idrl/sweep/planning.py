@@ -9,8 +9,8 @@ from rich import box
 from rich.table import Table
 
 from idrl.config import RunConfig
-from idrl.config.atari_presets import FRAMES_PER_STEP, is_atari
-from idrl.envs import family_of
+from idrl.envs import family_of, unit_of
+from idrl.envs.declaring import STEPS
 from idrl.sweep.jobs import Combination
 from idrl.sweep.speeds import Hardware
 from idrl.sweep.work import disk_of, per_step
@@ -81,7 +81,8 @@ def show(
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     families = {row.family for row in found}
     table.add_column("agent", no_wrap=True)
-    unit = "frames" if all(map(is_atari, families)) else "steps"
+    units = set(map(unit_of, families))
+    unit, scale = units.pop() if len(units) == 1 else STEPS
     for name in ("runs", unit, "disk", *map(str, hardware)):
         table.add_column(name, justify="right", no_wrap=True)
     for row in found:
@@ -89,7 +90,6 @@ def show(
             _time(row.seconds[i], kind.units, row.longest[i], row.measured[i])
             for i, kind in enumerate(hardware)
         ]
-        scale = FRAMES_PER_STEP if unit == "frames" else 1
         name = row.agent if len(families) == 1 else f"{row.agent}, {row.family}"
         table.add_row(name, f"{row.runs:,}", _budget(row.steps * scale), _size(row.disk), *times)
     table.add_section()

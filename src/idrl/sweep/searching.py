@@ -11,12 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from idrl.envs import on_host
 from idrl.errors import IdrlError
 from idrl.storage.files import open_plain
 from idrl.sweep.engines import INSTALL
 from idrl.sweep.folder import Outcome, StudyFolder
 from idrl.sweep.job import Capacity, Job, lowered
-from idrl.sweep.jobs import Combination, configure, name_of, on_host, pack
+from idrl.sweep.jobs import Combination, configure, name_of, pack
 from idrl.sweep.planning import costs
 from idrl.sweep.study import Search, StudyGroup
 from idrl.system import words

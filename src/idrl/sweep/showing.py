@@ -9,7 +9,8 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 
-from idrl.config.atari_presets import FRAMES_PER_STEP, is_atari
+from idrl.envs import unit_of
+from idrl.envs.declaring import STEPS
 from idrl.sweep.folder import Outcome, StudyFolder
 
 _SHOWN = 12  # running runs in the live table
@@ -28,12 +29,12 @@ class Snapshot:
             for name, o in self.outcomes.items()
             if o.status == "running"
         }
-        self.frames = all(is_atari(job.env) for job in jobs.values())
-        scale = FRAMES_PER_STEP if self.frames else 1
+        units = {unit_of(job.env) for job in jobs.values()}
+        unit, scale = units.pop() if len(units) == 1 else STEPS
         now = time.time()
         fresh = [p for p in self.running.values() if now - p.get("at", 0) < _RECENT_S]
         self.rate = scale * sum(p.get("rate", 0.0) for p in fresh)
-        self.unit = "frames/s" if self.frames else "steps/s"
+        self.unit = f"{unit}/s"
         self.left_s = self._left(jobs)
 
     def _left(self, jobs) -> float | None:

@@ -23,8 +23,14 @@ MASK = "action_mask"  # the key of `info` that PettingZoo and Gymnasium's own Ta
 class GymnasiumEnv(HostEnv):
     """Environments as `factory()` makes them, seen through `observe_as_array`."""
 
-    def __init__(self, factory: Callable[[], gymnasium.Env], name: str | None = None):
-        self.factory = factory
+    def __init__(
+        self,
+        factory: Callable[[], gymnasium.Env],
+        name: str | None = None,
+        drawing: Callable[[], GymnasiumEnv] | None = None,
+    ):
+        """`drawing` makes the same with pictures, where that is known how."""
+        self.factory, self.drawing = factory, drawing
         # from_id has words of its own for what a constructor raises
         probe = Patience(name or "the environment", 0).call(
             factory, lambda: "its making", Exception
@@ -61,6 +67,9 @@ class GymnasiumEnv(HostEnv):
                 f"{self.obs_dtype} of shape {self.obs_shape}"
             )
         return made
+
+    def drawn(self) -> GymnasiumEnv:
+        return self if self.drawing is None else self.drawing()
 
     def make(self, count: int, timeout_s: float = 0.0) -> GymnasiumVector:
         return GymnasiumVector(self, count, timeout_s)
@@ -248,18 +257,21 @@ def _channels_first(shape: tuple[int, ...] | None) -> bool:
     return shape is not None and shape[0] < min(shape[1:])
 
 
-def from_id(name: str, options: dict[str, Any]) -> GymnasiumEnv:
-    """`gym/ID`, with `options` for its constructor."""
-    env_id = name.partition("?")[0].removeprefix("gym/")
+def from_id(env_id: str, options: dict[str, Any]) -> GymnasiumEnv:
+    """By its ID, with `options` for its constructor."""
+    name = f"gym/{env_id}"
     if env_id not in gymnasium.registry:  # nor "module:ID": a name must not import anything
         raise unknown("Gymnasium environment", env_id, gymnasium.registry)
 
-    def make() -> gymnasium.Env:
+    def make(**more: Any) -> gymnasium.Env:
         # The passive checker would warn once for each of the environments of a vector.
-        return gymnasium.make(env_id, disable_env_checker=True, **options)
+        return gymnasium.make(env_id, disable_env_checker=True, **options | more)
+
+    def drawing() -> GymnasiumEnv:
+        return GymnasiumEnv(lambda: make(render_mode="rgb_array"), name)
 
     try:
-        return GymnasiumEnv(make, name)
+        return GymnasiumEnv(make, name, None if "render_mode" in options else drawing)
     except gymnasium.error.DependencyNotInstalled as error:
         extras = [extra for extra in ("box2d", "mujoco") if extra in str(error).lower()]
         needs = f"pip install 'idrl[{extras[0]}]'" if extras else _line(error)

@@ -12,15 +12,6 @@ from idrl.actions import Box
 from idrl.envs.base import Step
 from idrl.errors import IdrlError, unknown
 
-ALIASES = {  # short name: (gymnax's name, one line)
-    "cartpole": ("CartPole-v1", "balance a pole, 500 steps at most"),
-    "acrobot": ("Acrobot-v1", "swing a two-link arm over a line"),
-    "mountain_car": ("MountainCar-v0", "build momentum to leave a valley"),
-    "pendulum": ("Pendulum-v1", "swing a pendulum up; continuous"),
-    "mountain_car_continuous": ("MountainCarContinuous-v0", "leave a valley; continuous, sparse"),
-    "reacher": ("Reacher-misc", "a two-joint arm after a point; continuous"),
-}
-
 
 class GymnaxEnv:
     """A gymnax `Environment` (≥ 1.0, which tells truncation from termination)."""
@@ -69,10 +60,9 @@ def _box(space: Any, name: str) -> Box:
 
 
 def make_gymnax(name: str) -> GymnaxEnv:
+    """By gymnax's own name."""
     import gymnax  # here because it takes a second to import
 
-    full = ALIASES[name][0] if name in ALIASES else name.removeprefix("gymnax/")
-    if full not in gymnax.registered_envs:
-        raise unknown("gymnax environment", full, gymnax.registered_envs)
-    env, params = gymnax.make(full)
-    return GymnaxEnv(env, params, name)
+    if name not in gymnax.registered_envs:
+        raise unknown("gymnax environment", name, gymnax.registered_envs)
+    return GymnaxEnv(*gymnax.make(name))

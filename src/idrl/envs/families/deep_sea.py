@@ -15,10 +15,38 @@ import jax.numpy as jnp
 import numpy as np
 
 from idrl.envs.base import Step
+from idrl.envs.declaring import family
+from idrl.envs.presets import PresetContext, Settings, deep_exploration, discrete
+from idrl.envs.views import View
 from idrl.errors import IdrlError
 
 MOVE_COST = 0.01
 LARGEST_MAP = 50  # sides: 1,275 places
+DIVER, TRAIL, TREASURE = 5, 6, 8  # colours of a board's cells
+
+
+@discrete
+def preset(task: PresetContext) -> Settings:
+    return deep_exploration(task.size, episodes=1000 if task.size <= 20 else 2500)
+
+
+def view(seen: np.ndarray) -> View:
+    """`[T, N, N]` one-hot places → cells with the way behind the agent."""
+    here = seen.astype(bool)
+    been = np.logical_or.accumulate(here, axis=0) & ~here
+    cells = np.where(here, DIVER, np.where(been, TRAIL, 0)).astype(np.uint8)
+    corner = cells[:, -1, -1]
+    cells[:, -1, -1] = np.where(corner == 0, TREASURE, corner)
+    about = "The sea: orange is the agent, light blue its way so far, yellow the treasure"
+    return View("cells", cells, about)
+
+
+def board(values: np.ndarray) -> np.ndarray:
+    """`[…, N(N+1)/2]` of `DeepSea.mapped_states` → `[…, N, N]`, NaN where no way leads."""
+    side = int((np.sqrt(8 * values.shape[-1] + 1) - 1) / 2)
+    maps = np.full((*values.shape[:-1], side, side), np.nan)
+    maps[..., *np.tril_indices(side)] = values
+    return maps
 
 
 class DeepSeaState(NamedTuple):
@@ -28,6 +56,15 @@ class DeepSeaState(NamedTuple):
     raw_return: jax.Array | None = None  # without the noise of the corners, where they have any
 
 
+@family(
+    "deep_sea/N",
+    options={"slip": 0.0, "stochastic": False},
+    summary="N×N grid, one reward after N right moves; ?slip=0.05, ?stochastic=1",
+    preset=preset,
+    view=view,
+    board=board,
+    host=False,
+)
 class DeepSea:
     """`slip`: the executed action flips with that probability. `stochastic`: bsuite's windy form,
     where right fails with probability 1/N and the two corners of the last row pay N(0, 1) noise."""
@@ -110,13 +147,3 @@ class DeepSea:
                 (1 - self.slip) * left + self.slip * right,
             )
         return float(values[1])
-
-
-def solved_episode(bad: list[float], share: float = 0.9) -> int | None:
-    """bsuite's rule: the first episode (from 1) at which under 90% of those so far were bad."""
-    total = 0.0
-    for episode, was_bad in enumerate(bad, start=1):
-        total += was_bad
-        if total < share * episode:
-            return episode
-    return None

@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from idrl.envs.declaring import family
+from idrl.envs.presets import FEW_FRACTIONS, SMALL_FIT, PresetContext, Settings, discrete
 from idrl.envs.tabular import Mdp, Tabular, exact
 from idrl.errors import unknown
 
@@ -85,6 +87,43 @@ SOURCES: dict[str, tuple[Mdp, str]] = {
 }
 
 
+@discrete
+def preset(task: PresetContext) -> Settings:
+    """Tasks of a few states with known variance: settings under which a head can find it."""
+    mlp = {"hidden": [32]}
+    return {
+        "trunk": {"kind": "mlp", "hidden": [32]},
+        "kinds": {
+            "q": mlp,
+            "ensemble": mlp,
+            "categorical": {**mlp, "v_min": -5.0, "v_max": 5.0},  # |mean| ≤ 1.5, three σ of ≤ 1.2
+            # κ = 1 turns quantiles of a spread like ours into something between them and
+            # expectiles, which lie closer together: a variance of 1 is learned as 0.65, one of
+            # 0.75 from two outcomes as 0.35.
+            "quantile": {**mlp, "quantiles": 51, "kappa": 0.05},
+            "implicit": {**mlp, **FEW_FRACTIONS, "kappa": 0.05},
+            "bayesian": {**mlp, **SMALL_FIT},
+            "epsilon_greedy": {"start": 1.0, "end": 0.1, "decay_steps": 5_000},
+        },
+        "optimiser": {"kind": "adam", "lr": 1e-3, "b2": 0.999, "eps": 1e-8},
+        "learning": {
+            "update_every_steps": 1,
+            "target_every_steps": 50,
+            "learning_starts_steps": 500,
+            "replay_capacity": 20_000,  # all of it: a short replay has a variance of its own
+        },
+        "training": {"steps": 10_000, "envs": 1, "log_every_steps": 1_000},
+        "evaluation": {"every_steps": 1_000, "steps": 200, "envs": 2},
+    }
+
+
+@family(
+    "hetero/SOURCE",
+    arguments={name: f"exact Var Z: {text}" for name, (_, text) in SOURCES.items()},
+    noun="source of heteroscedasticity",
+    preset=preset,
+    host=False,
+)
 def heteroscedastic(*sources: str) -> Tabular:
     """An environment that plays the named tasks (default: all), one a seed, drawn at random."""
     chosen = sources or tuple(SOURCES)

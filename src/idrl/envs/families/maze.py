@@ -17,10 +17,42 @@ import jax
 import jax.numpy as jnp
 
 from idrl.envs.base import Step
+from idrl.envs.declaring import family
+from idrl.envs.presets import PresetContext, Settings, deep_exploration, discrete
 from idrl.errors import IdrlError
 
 NORTH, WEST, SOUTH, EAST, OPEN = range(5)
 COST = 0.05
+
+
+@discrete
+def preset(task: PresetContext) -> Settings:
+    """A short way to one reward, with costs on the way and actions that are not always allowed.
+
+    Networks and priors are deep_sea's. Its quick targets and steps are not: here one can walk in
+    circles, and with them c51-ids lost the way again on 4 of 4 seeds, masks shown or hidden (seeds
+    0 to 3 of N = 5, 7,500 steps).
+    """
+    limit = 10 * task.size**2  # steps of an episode
+    gamma = 1 - 1 / (2 * task.size)  # looks as far ahead as the way is long
+    settings = deep_exploration(task.size, episodes=0)
+    # Opening pays 1; never to find the door costs 0.05 a step.
+    kinds = settings["kinds"]
+    kinds["categorical"] |= {"v_min": -COST / (1 - gamma), "v_max": 1.0}
+    # Nothing here is noisy, and values are small: noise of 1 drowns them (bdqn, masks hidden, seeds
+    # 0 to 7: 6 evaluations each, of which 30 of 48 found the best way, with 0.1 all).
+    kinds["bayesian"] = kinds["bayesian"] | {"noise_std": 0.1}
+    settings["optimiser"] |= {"lr": 1e-3}
+    settings["learning"] |= {
+        "gamma": gamma,
+        "target_every_steps": 50,
+        # Who explores is not the question here, so random play finds the door: by then on 99 of
+        # 100 seeds of N = 4 with masks hidden (in a third of the time with masks shown).
+        "learning_starts_steps": 8 * limit,
+    }
+    settings["training"] |= {"steps": 32 * limit, "log_every_steps": 4 * limit}
+    settings["evaluation"] |= {"every_steps": 4 * limit, "steps": 2 * limit}
+    return settings
 
 
 class MazeState(NamedTuple):
@@ -30,6 +62,13 @@ class MazeState(NamedTuple):
     blocked: jax.Array  # actions so far that did nothing
 
 
+@family(
+    "maze/N",
+    options={"mask": True},
+    summary="N×N cells, a door at the end, action masks; ?mask=0 hides them",
+    preset=preset,
+    host=False,
+)
 class Maze:
     """`mask`: whether it says which actions are allowed."""
 

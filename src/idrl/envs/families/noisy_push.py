@@ -18,7 +18,34 @@ import jax.numpy as jnp
 
 from idrl.actions import Box
 from idrl.envs.base import Step
+from idrl.envs.control_presets import among_candidates, small_box
+from idrl.envs.declaring import family
+from idrl.envs.presets import PresetContext, Settings, continuous
 from idrl.errors import IdrlError
+
+
+@continuous
+def preset(task: PresetContext) -> Settings:
+    """Chosen on `noisy_push/10`, seeds 0 to 9; `results/control` tells what was tried."""
+    longest = 3 * task.size + 1  # a cut episode takes a row more
+    changes = small_box(task, 200 * longest, longest, 50 * longest)
+    changes["learning"] |= {
+        "learning_starts_steps": 10 * task.size,
+        # At γ = 0.99 a gamble whose mean was m so far is worth 100·m to whoever can stay with it.
+        "gamma": 0.95,
+        "n_step": 3,  # the goal is far, and there are few episodes
+        "batch_size": 32,
+        # With 0.005 what priors promise takes thousands of updates to fade from the targets.
+        "tau": 0.05,
+    }
+    for name in task.heads("actor"):
+        # Without it actors stay in corners of the box that their critics know to be wrong.
+        changes["heads"][name]["restraint"] = 0.01
+    if task.explores("gaussian_noise"):
+        # With 0.1, and one-step returns, no seed came to the goal.
+        changes["explore"] = {"scale": 0.3}
+    # The goal's; with 0.3 σ was gone before it was found.
+    return among_candidates(task, changes, prior_scale=1.0)
 
 
 class NoisyPushState(NamedTuple):
@@ -28,6 +55,13 @@ class NoisyPushState(NamedTuple):
     paid: jax.Array  # what pushes cost so far
 
 
+@family(
+    "noisy_push/N",
+    options={"noise": 0.5},
+    summary="a chain pushed along a hidden way, a gamble; continuous; ?noise=0.5",
+    preset=preset,
+    host=False,
+)
 class NoisyPush:
     """`noise`: the standard deviation of what a whole gamble pays."""
 

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from idrl.envs import Env, HostEnv, make_env
+from idrl.envs import Env, HostEnv, View, make_env
 from idrl.errors import IdrlError
 from idrl.ids import Decided
 from idrl.inspect.play.candidates import in_words
 from idrl.inspect.play.recorder import DecisionRecorder, Thought
-from idrl.inspect.play.views import View, view
+from idrl.inspect.play.views import view
 from idrl.inspect.walking import Sight, walk
 from idrl.runs import api
 from idrl.storage.folder import RunFolder
@@ -128,17 +128,15 @@ def _candidates(decisions: list[Decided]) -> np.ndarray | None:
 
 def _drawing(name: str) -> Env | HostEnv:
     """The environment, made to draw itself where it can."""
-    if name.startswith("gym/"):
-        drawing = name + ("&" if "?" in name else "?") + "render_mode=rgb_array"
-        try:
-            env = make_env(drawing)
-            next(walk(env, seed_key(0)))  # its drawing may need packages that are not there
-        except Exception:  # whatever a game's own drawing raises: then it is shown as numbers
-            pass
-        else:
-            return env
     env = make_env(name)
-    return env.drawn() if isinstance(env, HostEnv) else env
+    if not isinstance(env, HostEnv):
+        return env
+    try:
+        drawn = env.drawn()
+        next(walk(drawn, seed_key(0)))  # its drawing may need packages that are not there
+    except Exception:  # whatever a game's own drawing raises: then it is shown as it is seen
+        return env
+    return drawn
 
 
 def _view(env: str, sights: list[Sight]) -> View:

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from idrl.envs.views import CELLS
 from idrl.inspect.play.episode import Episode
 from idrl.inspect.play.packing import pack_bytes, pack_floats
 from idrl.inspect.play.sigma import SigmaMap
-from idrl.inspect.play.views import CELLS
 from idrl.report.html import asset, page, plain
 
 LIMIT = 20_000_000  # bytes

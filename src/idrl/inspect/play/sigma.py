@@ -1,4 +1,4 @@
-"""The map of σ over deep_sea that a run recorded while it trained."""
+"""The map of σ over states that a run recorded while it trained."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from idrl.envs import find
 from idrl.errors import IdrlError
+from idrl.storage.folder import RunFolder
 from idrl.storage.records import read_table
 
 
 class SigmaMap(NamedTuple):
-    """`maps` `[snapshots, N, N]`, NaN where no way leads."""
+    """`maps` `[snapshots, H, W]`, NaN where no state is."""
 
     steps: np.ndarray
     maps: np.ndarray
@@ -27,11 +29,15 @@ def read_sigma(run: Path, seed: int) -> SigmaMap | None:
             return None
         values = np.array([[float(x) for x in row["sigma"].split()] for row in rows])
         steps = np.array([int(row["steps"]) for row in rows])
-        side = int((np.sqrt(8 * values.shape[1] + 1) - 1) / 2)  # N(N+1)/2 places
-        maps = np.full((len(rows), side, side), np.nan)
-        maps[:, *np.tril_indices(side)] = values
+        family = find(str(RunFolder.open(run).read_config()["env"]))
+        board = _one_row if family is None or family.board is None else family.board
+        maps = board(values)
     except IdrlError:
         raise
     except (KeyError, ValueError, AttributeError, TypeError) as error:
         raise IdrlError(f"{str(run / 'sigma_map.csv')!r} is damaged: {error}.") from None
     return SigmaMap(steps, maps)
+
+
+def _one_row(values: np.ndarray) -> np.ndarray:
+    return values[..., None, :]

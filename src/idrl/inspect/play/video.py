@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from idrl.envs.views import CELLS
 from idrl.errors import IdrlError
 from idrl.inspect.play.candidates_video import BARS, OTHER, TAKEN, draw_candidates
 from idrl.inspect.play.episode import Episode
-from idrl.inspect.play.views import CELLS
 from idrl.report.style import caption, figure
 
 

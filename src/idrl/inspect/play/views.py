@@ -1,41 +1,31 @@
-"""What an observation looks like: a board, a picture, or a row of numbers."""
+"""What an observation looks like: as its family draws it, else a board, a picture or numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from idrl.envs import View, find
+from idrl.envs.views import AXES, CELLS
+from idrl.errors import IdrlError
 from idrl.system import words
 
-# For the channels of a board; index 0 is the page's own ground.
-CELLS = (
-    "", "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#8C8C8C", "#F0E442",
-    "#7F3C8D", "#B5651D",
-)  # fmt: skip
-DIVER, TRAIL, TREASURE = 5, 6, 8
 _LARGEST = 240  # pixels of a drawn picture's longer side
 
 
-class View(NamedTuple):
-    """`frames`: `[T, H, W]` (indices of colours, or greys), `[T, H, W, 3]`, or `[T, N]` numbers."""
-
-    kind: str  # "cells", "grey", "colour" or "numbers"
-    frames: np.ndarray
-    about: str  # what is seen, for those who cannot see it
-
-
 def view(env: str, observations: Sequence[Any], pictures: Sequence[np.ndarray | None]) -> View:
-    env = words.name(env)
+    family, env = find(env), words.name(env)
     if pictures and pictures[0] is not None:
         frames = np.stack([_small(np.asarray(picture)) for picture in pictures])
         return View("colour", frames.astype(np.uint8), f"{env} as it draws itself")
     seen = np.stack([np.asarray(obs) for obs in observations])
-    family = env.partition("?")[0].partition("/")[0]
-    if family == "deep_sea" and seen.ndim == 3:
-        about = "The sea: orange is the agent, light blue its way so far, yellow the treasure"
-        return View("cells", _deep_sea(seen), about)
+    own = family.view(seen) if family is not None and family.view is not None else None
+    return _usual(env, seen) if own is None else _checked(own, len(seen), env)
+
+
+def _usual(env: str, seen: np.ndarray) -> View:
     if seen.ndim == 4 and seen.shape[-1] == 3 and seen.dtype == np.uint8:
         return View("colour", seen, f"What the agent sees of {env}")
     if seen.ndim == 4 and seen.shape[-1] < len(CELLS) and seen.max() <= 1:
@@ -48,14 +38,19 @@ def view(env: str, observations: Sequence[Any], pictures: Sequence[np.ndarray | 
     return View("numbers", flat, f"The numbers that the agent sees of {env}")
 
 
-def _deep_sea(seen: np.ndarray) -> np.ndarray:
-    """`[T, N, N]` one-hot places → cells with the way behind the agent."""
-    here = seen.astype(bool)
-    been = np.logical_or.accumulate(here, axis=0) & ~here
-    cells = np.where(here, DIVER, np.where(been, TRAIL, 0)).astype(np.uint8)
-    corner = cells[:, -1, -1]
-    cells[:, -1, -1] = np.where(corner == 0, TREASURE, corner)
-    return cells
+def _checked(own: Any, steps: int, env: str) -> View:
+    """A family's own, with frames as the page and the video want them."""
+    axes = AXES.get(own.kind) if isinstance(own, View) else None
+    frames = np.asarray(own.frames) if axes else np.zeros(0)
+    shaped = frames.ndim == axes and len(frames) == steps
+    if not shaped or (own.kind == "colour" and frames.shape[-1] != 3):
+        kinds = ", ".join(f"{kind} [T{', …' * (n - 1)}]" for kind, n in AXES.items())
+        raise IdrlError(
+            f"the view of {env} is not a View of its {steps} observations; kinds and frames: "
+            f"{kinds}."
+        )
+    kind = np.float32 if own.kind == "numbers" else np.uint8
+    return own._replace(frames=frames.astype(kind))
 
 
 def _channels(seen: np.ndarray) -> np.ndarray:

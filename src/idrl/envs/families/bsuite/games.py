@@ -17,7 +17,7 @@ class BsuiteGame:
     longest_steps: int  # of one episode
     low: float  # discounted returns without noise, at γ = 0.99
     high: float
-    options: tuple[str, ...] = ("noise",)
+    options: tuple[str, ...] = ()  # beside the noise
     optimum: float | None = None  # of an episode's expected return without noise, where known
 
 
@@ -36,34 +36,22 @@ GAMES = {
     # a move costs 0.1: never more than 0.1/(1-γ) = 10 in all
     "cartpole_swingup": BsuiteGame(
         "swing a pole up first; moves cost", 1_000, 1_001, -10.0, 100.0,
-        ("noise", "height", "width"),
+        ("height", "width"),
     ),
 }  # fmt: skip
 
 
-def game_of(name: str) -> BsuiteGame:
-    """The facts about `bsuite/GAME?…`."""
-    path = name.split("?")[0].partition("/")[2]
-    if path not in GAMES:
-        known = [f"bsuite/{game}" for game in GAMES]
-        raise IdrlError(f"unknown environment {name!r}; {nearest(name.split('?')[0], known)}")
-    return GAMES[path]
-
-
-def make_bsuite(name: str, options: dict[str, float]) -> Env:
-    """The environment `name`, whose options were read by the registry."""
+def make_bsuite(game: str, noise: float = 0.0, **others: float) -> Env:
     from idrl.envs.families.bsuite.noise import Noisy
 
-    game = game_of(name)
-    for option, value in options.items():
-        if option not in game.options:
-            hint = nearest(option, game.options)
-            raise IdrlError(f"{name!r}: unknown option {option!r}; {hint}")
+    facts = GAMES[game]
+    for option, value in {"noise": noise, **others}.items():
+        if option not in ("noise", *facts.options):
+            hint = nearest(option, ("noise", *facts.options))
+            raise IdrlError(f"bsuite/{game}: unknown option {option!r}; {hint}")
         if not 0 <= value < math.inf:
-            raise IdrlError(f"{name!r}: {option} is {value}; it is a number, 0 or more.")
-    rest = {option: value for option, value in options.items() if option != "noise"}
-    inner = _inner(name.split("?")[0].partition("/")[2], rest)
-    return Noisy(name, inner, options.get("noise", 0.0), game.optimum)
+            raise IdrlError(f"bsuite/{game}: {option} is {value}; it is a number, 0 or more.")
+    return Noisy(f"bsuite/{game}", _inner(game, others), noise, facts.optimum)
 
 
 def _inner(game: str, options: dict[str, float]) -> Any:
@@ -72,7 +60,7 @@ def _inner(game: str, options: dict[str, float]) -> Any:
         # its other two games are Gym's, with other observations and other ends.
         from idrl.envs.adapters.gymnax_env import make_gymnax
 
-        return make_gymnax("gymnax/Catch-bsuite")
+        return make_gymnax("Catch-bsuite")
     if game == "bandit":
         from idrl.envs.families.bsuite.bandit import Bandit
 

@@ -1,6 +1,6 @@
 """Atari games as the code that the paper's authors released plays them.
 
-It differs from `atari_vector` in the starts: 1 to 30 frames of doing nothing, then FIRE and the
+It differs from `vector` in the starts: 1 to 30 frames of doing nothing, then FIRE and the
 action after it where the game has FIRE, and in training the same again after every lost life. That
 restart is a step of its own: for who learns an episode begins there, while the game goes on and its
 score with it.
@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from idrl.envs.adapters.atari import MAX_NOOPS, SIDE, SKIP, emulator, open_game
-from idrl.envs.adapters.atari_vector import check_actions
+from idrl.envs.families.atari.env import MAX_NOOPS, SIDE, SKIP, emulator, open_game
+from idrl.envs.families.atari.vector import check_actions
 from idrl.envs.host import Seen, Vector
 from idrl.envs.patience import Patience
 
 if TYPE_CHECKING:
-    from idrl.envs.adapters.atari import AtariEnv
+    from idrl.envs.families.atari.env import AtariEnv
 
 
 class ReleaseFrame(NamedTuple):

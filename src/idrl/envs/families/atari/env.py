@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from idrl.envs.host import HostEnv, Vector
-from idrl.errors import IdrlError, unknown
+from idrl.errors import IdrlError
 
 # The 55 games of the paper, and defender and surround, which complete the usual 57.
 _NAMES = """
@@ -37,7 +37,7 @@ class AtariEnv(HostEnv):
 
     `sticky` is the probability that the game repeats the last action instead of the new one;
     `life_loss` tells who learns of lost lives; `release` plays as the authors' code did (see
-    atari_release). What is behind the star cannot be said by name: `threads` that step a vector (0:
+    `release`). What is behind the star cannot be said by name: `threads` that step a vector (0:
     one per core; they change nothing but the speed) and the frames of an episode.
     """
 
@@ -57,8 +57,6 @@ class AtariEnv(HostEnv):
         threads: int = 0,
         max_frames: int = MAX_FRAMES,
     ):
-        if game not in GAMES:
-            raise unknown("Atari game", game, GAMES)
         if not 0 <= sticky <= 1:
             raise IdrlError(f"atari/{game}?sticky={sticky:g}: a probability is from 0 to 1.")
         self.name = f"atari/{game}"
@@ -80,8 +78,8 @@ class AtariEnv(HostEnv):
         return other
 
     def make(self, count: int, timeout_s: float = 0.0) -> Vector:
-        from idrl.envs.adapters.atari_release import ReleaseVector
-        from idrl.envs.adapters.atari_vector import AtariVector
+        from idrl.envs.families.atari.release import ReleaseVector
+        from idrl.envs.families.atari.vector import AtariVector
 
         return (ReleaseVector if self.release else AtariVector)(self, count, timeout_s)
 

@@ -13,6 +13,9 @@ import jax.numpy as jnp
 
 from idrl.actions import Box
 from idrl.envs.base import Step
+from idrl.envs.control_presets import as_published
+from idrl.envs.declaring import family
+from idrl.envs.presets import PresetContext, Settings, continuous
 from idrl.errors import IdrlError, unknown
 
 EPISODE = 1_000  # steps; the limit that Brax's own training sets
@@ -20,11 +23,26 @@ LONGEST = 1_000_000
 BACKENDS = ("generalized", "mjx", "positional", "spring")
 
 
+@continuous
+def preset(task: PresetContext) -> Settings:
+    """Ten whole episodes an evaluation, as the window is a number of steps here."""
+    changes = as_published()
+    changes["evaluation"]["steps"] = 10 * min(max(1, task.options["episode"]), LONGEST)
+    return changes
+
+
 class Walk(NamedTuple):
     state: Any  # Brax's own
     steps: jax.Array
 
 
+@family(
+    "brax/NAME",
+    options={"backend": "generalized", "episode": EPISODE},
+    summary="Brax's (idrl[brax]), continuous; ?backend=spring, ?episode=1000",
+    preset=preset,
+    host=False,
+)
 class BraxEnv:
     """One of `brax.envs` without its wrappers: it neither resets itself nor knows a time limit, so
     `episode` steps truncate here. Its actions are in [-1, 1]."""
@@ -91,7 +109,7 @@ def _make(model: str, backend: str) -> Any:
             return envs.get_environment(model, backend=backend)
     except ValueError:  # some know fewer backends
         raise IdrlError(
-            f"brax/{model} cannot be had with the backend {backend!r}: leave it away."
+            f"brax/{model} cannot be had with the backend {backend!r}: omit it."
         ) from None
 
 

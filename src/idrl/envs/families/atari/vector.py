@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from idrl.envs.adapters.atari import MAX_NOOPS, SKIP, emulator
+from idrl.envs.families.atari.env import MAX_NOOPS, SKIP, emulator
 from idrl.envs.host import Seen, Vector
 from idrl.envs.patience import Patience
 from idrl.errors import IdrlError
 
 if TYPE_CHECKING:
-    from idrl.envs.adapters.atari import AtariEnv
+    from idrl.envs.families.atari.env import AtariEnv
 
 HEIGHT, WIDTH = 210, 160  # of the screen
 

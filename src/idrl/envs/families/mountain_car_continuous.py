@@ -1,0 +1,28 @@
+"""MountainCarContinuous by gymnax: a sparse reward, and every push costs."""
+
+from __future__ import annotations
+
+from idrl.envs.adapters.gymnax_env import GymnaxEnv, make_gymnax
+from idrl.envs.control_presets import among_candidates, small_box
+from idrl.envs.declaring import family
+from idrl.envs.presets import PresetContext, Settings, continuous
+
+
+@continuous
+def preset(task: PresetContext) -> Settings:
+    changes = small_box(task, steps=30_000, episode=1_000, often=2_500)
+    # An episode is a thousand steps, of which neighbours hardly differ.
+    changes["learning"] |= {"update_every_steps": 4, "target_every_steps": 4}
+    # Pushing costs up to 0.1 a step, 10 in all at γ = 0.99: what priors hope for is worth it.
+    return among_candidates(task, changes, prior_scale=10.0)
+
+
+@family(
+    "mountain_car_continuous",
+    summary="leave a valley; continuous, sparse (gymnax MountainCarContinuous-v0)",
+    preset=preset,
+    like=("gymnax/MountainCarContinuous-v0", "gym/MountainCarContinuous-v0"),
+    host=False,
+)
+def mountain_car_continuous() -> GymnaxEnv:
+    return make_gymnax("MountainCarContinuous-v0")
