@@ -444,6 +444,7 @@ def test_a_setting_of_another_name_is_still_read():
     with pytest.warns(UserWarning, match=r"learning.target_share is called learning.tau now"):
         config = resolve("td3", "pendulum", file=old)
     assert (config.learning.tau, config.learning.gamma) == (0.05, 0.9)
+    changes = assignments(["learning.target_share=0.01"])
     with pytest.warns(UserWarning, match=r"called learning.tau"):
-        changes = assignments(["learning.target_share=0.01"])
-        assert resolve("td3", "pendulum", changes=changes).learning.tau == 0.01
+        config = resolve("td3", "pendulum", changes=changes)
+    assert config.learning.tau == 0.01

@@ -30,7 +30,6 @@ from idrl.storage.folder import RunFolder, free_name
 from idrl.storage.records import read_table
 from idrl.system.devices import prepare
 from idrl.training.evaluation import Score
-from idrl.training.hosted.program import Hosted
 
 DEFAULT_SEEDS = 8  # of the default run; a run of one's own has one seed unless told otherwise
 
@@ -317,8 +316,7 @@ def evaluate(
         check_finite((state.best.params, state.agent.prior), "the best weights of the run")
         if window is None:
             return jax.device_get(program.score_best(state, episodes, limit_steps))
-        assert isinstance(program, Hosted)  # Atari is played on the host
-        return jax.device_get(program.evaluator.window_of_best(state, window))
+        return jax.device_get(program.score_window(state, window))
     finally:
         program.close()
 
