@@ -19,15 +19,17 @@ from idrl.envs import Env, HostEnv, make_env
 from idrl.errors import IdrlError, RunFailed
 from idrl.report.run_figures import draw_figures
 from idrl.runs.policy import Policy, load_policy
+from idrl.runs.reading import modules_of, read_run
 from idrl.runs.resuming import changed, differences, restore_state
 from idrl.runs.session import Display, make_program, prepare_memory, run_session
 from idrl.runs.sizing import check_memory, without_gpu
-from idrl.schema import build, to_dict
+from idrl.schema import to_dict
 from idrl.storage import checkpoint
 from idrl.storage import sinks as guests
 from idrl.storage.arrays import check_finite
 from idrl.storage.folder import RunFolder, free_name
 from idrl.storage.records import read_table
+from idrl.system import plugins
 from idrl.system.devices import prepare
 from idrl.training.evaluation import Score
 
@@ -99,6 +101,7 @@ def train(
     price of a copy of the state in memory. `deterministic` makes a GPU compute the same bits every
     time, more slowly; a resumed run keeps it.
     """
+    plugins.load_installed()
     file = read_config(config) if isinstance(config, (str, Path)) else dict(config or {})
     if steps is not None and frames is not None:
         raise IdrlError("steps and frames both say how long to train: leave one out.")
@@ -142,6 +145,7 @@ def train(
         "env_object": given is not None,
         "deterministic": deterministic,
         "device": _devices(),
+        "plugins": plugins.record(modules_of(resolved)),
     }
     folder = RunFolder.create(path, to_dict(resolved), about)
     try:
@@ -165,7 +169,7 @@ def _resume(
     deterministic: bool,
 ) -> Run:  # fmt: skip
     folder = RunFolder.open(path)
-    old = build(RunConfig, folder.read_config())
+    old = read_run(folder)
     if isinstance(env, str):
         changes, env = [{"env": env}, *changes], None
     config = changed(old, [*changes, *in_frames(frames, old.env)])
@@ -252,7 +256,7 @@ def open_run(path: str | Path | Run) -> Run:
     if isinstance(path, Run):
         return path
     folder = RunFolder.open(path)
-    return Run(folder.path, build(RunConfig, folder.read_config()))
+    return Run(folder.path, read_run(folder))
 
 
 def load(path: str | Path | Run, seed: int | None = None, weights: str = "best") -> Policy:

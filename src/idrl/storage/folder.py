@@ -36,6 +36,7 @@ from idrl.storage.files import (
 from idrl.storage.older import in_todays_words
 from idrl.storage.records import Table
 from idrl.system import words
+from idrl.system.plugins import are_plugins
 
 FORMAT = 2
 _READ = (1, FORMAT)
@@ -177,7 +178,10 @@ def _are_sinks(told: Any) -> bool:
 
 
 # What others rely on in run.json; all else in it is for people.
-_ABOUT = {"id": _is_plain, "sinks": _are_sinks, "env_object": flag, "deterministic": flag}
+_ABOUT = {
+    "id": _is_plain, "sinks": _are_sinks, "env_object": flag, "deterministic": flag,
+    "plugins": are_plugins,
+}  # fmt: skip
 
 
 def free_name(root: Path, stem: str) -> Path:
