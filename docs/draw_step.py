@@ -16,13 +16,13 @@ INK, SOFT, ACT, LEARN, OUT = "#222222", "#777777", "#0072B2", "#D55E00", "#009E7
 BOXES = {
     "env": (30, 70, 150, 84, "envs/", ["reset, step", "allowed actions"]),
     "trunk": (250, 70, 130, 84, "networks/trunks", ["observation", "→ features"]),
-    "heads": (430, 70, 150, 84, "networks/heads", ["features → Q [K, A],", "distribution of return"]),
+    "heads": (430, 70, 150, 84, "networks/heads", ["features → Q [K, A],", "returns"]),
     "rule": (640, 70, 190, 84, "agents/ + ids.py, rules.py", ["beliefs, context", "→ Decision"]),
     "add": (30, 250, 150, 84, "replay/ring", ["add: every observation", "is stored once"]),
     "sample": (250, 250, 130, 84, "replay/", ["sample: uniform,", "or by sum_tree"]),
     "loss": (430, 250, 150, 84, "losses.py, by heads", ["targets, TD errors,", "a loss per head"]),
-    "update": (640, 250, 190, 84, "agents/ + Optax", ["gradients into heads and", "trunk, then the optimiser"]),
-    "loop": (30, 430, 350, 60, "training/loop", ["drives blocks; asks for evaluations; yields Progress"]),
+    "update": (640, 250, 190, 84, "agents/ + Optax", ["gradients, shared out", "by head; optimiser"]),
+    "loop": (30, 430, 350, 60, "training/loop", ["drives blocks, evaluates, yields Progress"]),
     "session": (430, 430, 150, 60, "runs/session", ["feeds what follows"]),
     "storage": (640, 410, 190, 48, "storage/", ["tables, checkpoints, sinks"]),
     "shown": (640, 476, 190, 48, "runs/", ["display, callbacks"]),
@@ -42,14 +42,15 @@ def box(x: int, y: int, w: int, h: int, room: str, lines: list[str], colour: str
 def arrow(points: list[tuple[int, int]], colour: str, label: str = "", at=(0, 0)) -> str:
     path = " ".join(f"{'M' if i == 0 else 'L'}{x},{y}" for i, (x, y) in enumerate(points))
     marker = {ACT: "act", LEARN: "learn", OUT: "out"}[colour]
-    line = f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="2" marker-end="url(#{marker})"/>'
+    style = f'fill="none" stroke="{colour}" stroke-width="2" marker-end="url(#{marker})"'
+    line = f'<path d="{path}" {style}/>'
     text = f'<text x="{at[0]}" y="{at[1]}" fill="{colour}" font-size="12">{escape(label)}</text>'
     return line + (text if label else "")
 
 
 def draw() -> str:
     parts = []
-    for i, (name, facts) in enumerate(BOXES.items()):
+    for i, facts in enumerate(BOXES.values()):
         parts.append(box(*facts, (ACT, LEARN, OUT)[i // 4]))
     parts += [
         arrow([(180, 100), (250, 100)], ACT, "s", (208, 93)),
