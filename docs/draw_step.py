@@ -21,7 +21,7 @@ BOXES = {
     "add": (30, 250, 150, 84, "replay/ring", ["add: every observation", "is stored once"]),
     "sample": (250, 250, 130, 84, "replay/", ["sample: uniform,", "or by sum_tree"]),
     "loss": (430, 250, 150, 84, "losses.py, by heads", ["targets, TD errors,", "a loss per head"]),
-    "update": (640, 250, 190, 84, "agents/ + Optax", ["gradients, shared out", "by head; optimiser"]),
+    "update": (640, 250, 190, 84, "agents/ + Optax", ["gradients by head,", "optimiser"]),
     "loop": (30, 430, 350, 60, "training/loop", ["drives blocks, evaluates, yields Progress"]),
     "session": (430, 430, 150, 60, "runs/session", ["feeds what follows"]),
     "storage": (640, 410, 190, 48, "storage/", ["tables, checkpoints, sinks"]),
