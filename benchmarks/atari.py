@@ -88,7 +88,7 @@ class Bench:
         )
         self.folder = tempfile.TemporaryDirectory()
         self.tape = Segments(Path(self.folder.name), [], 0)
-        self.program.tape = self.tape.append
+        self.program.frames.tape = self.tape.append
         self.state, _ = self.program.start(self.program.seed_keys(0))
         self.iteration = 0
         for _ in range(2):
@@ -150,7 +150,7 @@ class Bench:
         self.state = self.state._replace(worlds=outside.waiting)
         voyage = SimpleNamespace(fleet=outside.fleet, t=self.program.replay_rows - 1)
         box = [program._zeros(self.state, outside.fleet)[0]]
-        tape, program.tape = program.tape, None
+        tape, program.frames.tape = program.frames.tape, None
 
         def call():
             self.state, box[0], action = program._step(program._act, self.state, voyage, box[0])

@@ -113,7 +113,7 @@ def loop(args) -> None:
     """Frames that the device kept against copies of those that the host handed over."""
     program = atari.program_of(args.agent, "pong", args.envs, args.precision, args.envs * 2_000)
     shown: list[np.ndarray] = []
-    program.tape = lambda t, frames: shown.append(frames.copy())
+    program.frames.tape = lambda t, frames: shown.append(frames.copy())
     state, _ = program.start(program.seed_keys(0))
     i = 0
     while len(shown) < 600:

@@ -99,7 +99,7 @@ def rest(folder: Path) -> None:
     env = make_env("atari/pong")
     config = resolve("c51-ids", "atari/pong", changes=[{"training": {"envs": ENVS}}])
     program = make_program(config, env)
-    like = program.without_frames(program.like())
+    like = program.frames.without(program.like())
     chance = np.random.default_rng(0)
 
     def filled(leaf):

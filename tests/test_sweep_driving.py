@@ -247,7 +247,7 @@ class Lossy:
     def __init__(self, losses):
         self.losses, self.jobs = losses, []
 
-    def begin(self, where, session): ...
+    def begin(self, where, session, plugins): ...
 
     def submit(self, job):
         self.jobs.append(job)

@@ -81,19 +81,19 @@ def test_what_is_shed_comes_back(tmp_path):
     config = resolve("dqn", "film", changes=[SETTINGS], obs_shape=Film.obs_shape)
     program, fresh = (make_program(config, Film()) for _ in range(2))
     tape = Segments(tmp_path)
-    program.tape = tape.append
+    program.frames.tape = tape.append
     for progress in train(program, None, 0, program.seed_keys(0)):
-        oldest, written, told = program.span(progress.iteration)
+        oldest, written, told = program.frames.span(progress.iteration)
         if 0 < progress.iteration < program.cadence.total:
             continue
-        shape, dtype = program.row
+        shape, dtype = program.frames.row
         assert (shape, dtype) == ((4, 8, 8), np.uint8)
         known = tape.seal(oldest)
         assert known[-1].end == told
-        state = jax.device_get(program.without_frames(progress.state))
+        state = jax.device_get(program.frames.without(progress.state))
         assert state.replay.obs is None
         pieces = ((s.first, segments.read(tmp_path, s, shape, dtype)) for s in known)
-        again = fresh.refill(fresh.place(state), progress.iteration, pieces)
+        again = fresh.frames.refill(fresh.place(state), progress.iteration, pieces)
         rows = np.arange(oldest, written) % program.replay_rows
         obs = np.asarray(progress.state.replay.obs)
         assert np.array_equal(np.asarray(again.replay.obs)[:, rows], obs[:, rows])

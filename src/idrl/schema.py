@@ -20,6 +20,7 @@ T = TypeVar("T")
 
 # Settings that had another name once: files and run folders of then are still read.
 RENAMED = {"learning.target_share": "learning.tau"}
+_said: set[str] = set()  # once a process is enough
 
 
 def build(cls: type[T], data: dict[str, Any], where: str = "") -> T:
@@ -69,14 +70,16 @@ def merge(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
 
 
 def current_names(data: dict[str, Any]) -> dict[str, Any]:
-    """`data` with the names that settings have now, and a warning for each that had another."""
+    """`data` with the names that settings have now, and a warning for one that had another."""
     for old, new in RENAMED.items():
         *tables, name = old.split(".")
         inner: Any = data
         for table in tables:
             inner = inner.get(table) if isinstance(inner, dict) else None
         if isinstance(inner, dict) and name in inner:
-            warnings.warn(f"{old} is called {new} now.", stacklevel=3)
+            if old not in _said:
+                warnings.warn(f"{old} is called {new} now.", stacklevel=3)
+            _said.add(old)
             change = functools.reduce(lambda d, k: {k: d}, reversed(new.split(".")), inner[name])
             kept = {key: value for key, value in inner.items() if key != name}
             kept = functools.reduce(lambda d, k: {k: d}, reversed(tables), kept)

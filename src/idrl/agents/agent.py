@@ -185,7 +185,7 @@ class Agent:
         return out_tm1, jax.lax.stop_gradient(online_t), jax.lax.stop_gradient(target_t)
 
     def loss(self, params, state: AgentState, batch: Transition, key=None):
-        """Sum over heads of the mean over the batch; per-head losses and TD priorities beside it."""
+        """Sum over heads of the mean over the batch; the losses and TD priorities beside it."""
         out_tm1, online_t, target_t = self._seen(params, state, batch, key)
         losses = {}
         for name, head in self.heads.items():

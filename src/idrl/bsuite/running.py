@@ -15,7 +15,7 @@ from idrl.bsuite.sweeps import Plan
 from idrl.config import RunConfig, resolve
 from idrl.errors import IdrlError
 from idrl.runs import api
-from idrl.schema import build
+from idrl.runs.reading import read_run
 from idrl.storage.files import open_plain
 from idrl.storage.folder import RunFolder
 from idrl.system import words
@@ -137,7 +137,7 @@ def settings(plan: Plan, value: float) -> dict[str, Any]:
 
 
 def _check_same(path: Path, wanted: RunConfig) -> None:
-    if build(RunConfig, RunFolder.open(path).read_config()) != wanted:
+    if read_run(RunFolder.open(path)) != wanted:
         raise IdrlError(
             f"{str(path)!r} holds a run with other settings; choose another --out, or the agent, "
             "seeds and episodes that it was made with."

@@ -16,7 +16,7 @@ from idrl.cli.play import add_parser as add_play
 from idrl.cli.report import add_parsers as add_reports
 from idrl.cli.sweep import add_parser as add_sweep
 from idrl.errors import IdrlError, RunFailed, nearest
-from idrl.system import words
+from idrl.system import plugins, words
 from idrl.system.printing import Printer, outputs
 from idrl.system.signals import last_resort
 
@@ -118,7 +118,16 @@ def parser() -> argparse.ArgumentParser:
     add_play(commands)
     add_reports(commands)
     add_sweep(commands)
+    for name in _OPEN:
+        commands.choices[name].add_argument(
+            "--plugin", action="append", default=[], metavar="MODULE",
+            help="import a module that registers parts, agents or environments of your own",
+        )  # fmt: skip
     return top
+
+
+# Commands that agents and environments of one's own may be given to.
+_OPEN = ("train", "evaluate", "explain", "list", "bsuite", "play", "sweep")
 
 
 _LONG = ("train", "sweep", "bsuite")  # whose work is more than what they print
@@ -180,6 +189,9 @@ def _run(arguments: Sequence[str] | None, console) -> int:
         top.print_help()
         return 0
     try:
+        if options.command in _OPEN:
+            plugins.load_installed()
+            plugins.load(options.plugin)
         return options.call(options, console)
     except SystemExit as error:  # of somebody's environment or package: nothing is finished
         raise RunFailed(

@@ -79,6 +79,7 @@ def _start(options, console) -> int:
     from idrl.sweep.store import open_store
     from idrl.sweep.study import find, parse
     from idrl.sweep.work import check_installed
+    from idrl.system import plugins
 
     stem, data = find(options.study)
     study = parse(data, stem)
@@ -100,7 +101,9 @@ def _start(options, console) -> int:
         cost = costs(_machine(capacity))
         by_name = {c.name: c.config for c in found}
         jobs = [replace(job, cost_s=cost(by_name[_base(job.name)], job.seeds)) for job in jobs]
-        folder = StudyFolder.create(where, data, study.name, [] if study.search else jobs)
+        folder = StudyFolder.create(
+            where, data, study.name, [] if study.search else jobs, plugins.loaded()
+        )
         return _drive(folder, engine, capacity, console)
 
 

@@ -19,18 +19,19 @@ from idrl.envs.declaring import steps_of
 from idrl.errors import IdrlError, RunFailed
 from idrl.report.run_figures import draw_figures
 from idrl.runs.policy import Policy, load_policy
+from idrl.runs.reading import modules_of, read_run
 from idrl.runs.resuming import changed, differences, restore_state
 from idrl.runs.session import Display, make_program, prepare_memory, run_session
 from idrl.runs.sizing import check_memory, without_gpu
-from idrl.schema import build, to_dict
+from idrl.schema import to_dict
 from idrl.storage import checkpoint
 from idrl.storage import sinks as guests
 from idrl.storage.arrays import check_finite
 from idrl.storage.folder import RunFolder, free_name
 from idrl.storage.records import read_table
+from idrl.system import plugins
 from idrl.system.devices import prepare
 from idrl.training.evaluation import Score
-from idrl.training.hosted.program import Hosted
 
 DEFAULT_SEEDS = 8  # of the default run; a run of one's own has one seed unless told otherwise
 
@@ -100,6 +101,7 @@ def train(
     price of a copy of the state in memory. `deterministic` makes a GPU compute the same bits every
     time, more slowly; a resumed run keeps it.
     """
+    plugins.load_installed()
     file = read_config(config) if isinstance(config, (str, Path)) else dict(config or {})
     if steps is not None and frames is not None:
         raise IdrlError("steps and frames both say how long to train: leave one out.")
@@ -144,6 +146,7 @@ def train(
         "deterministic": deterministic,
         "device": _devices(),
         **_unit(resolved.env),
+        "plugins": plugins.record(modules_of(resolved)),
     }
     folder = RunFolder.create(path, to_dict(resolved), about)
     try:
@@ -167,7 +170,7 @@ def _resume(
     deterministic: bool,
 ) -> Run:  # fmt: skip
     folder = RunFolder.open(path)
-    old = build(RunConfig, folder.read_config())
+    old = read_run(folder)
     if isinstance(env, str):
         changes, env = [{"env": env}, *changes], None
     config = changed(old, [*changes, *in_frames(frames, old.env)])
@@ -260,7 +263,7 @@ def open_run(path: str | Path | Run) -> Run:
     if isinstance(path, Run):
         return path
     folder = RunFolder.open(path)
-    return Run(folder.path, build(RunConfig, folder.read_config()))
+    return Run(folder.path, read_run(folder))
 
 
 def load(path: str | Path | Run, seed: int | None = None, weights: str = "best") -> Policy:
@@ -324,8 +327,7 @@ def evaluate(
         check_finite((state.best.params, state.agent.prior), "the best weights of the run")
         if window is None:
             return jax.device_get(program.score_best(state, episodes, limit_steps))
-        assert isinstance(program, Hosted)  # Atari is played on the host
-        return jax.device_get(program.evaluator.window_of_best(state, window))
+        return jax.device_get(program.score_window(state, window))
     finally:
         program.close()
 

@@ -17,11 +17,12 @@ from idrl.agents import Agent, make_agent
 from idrl.config import RunConfig
 from idrl.errors import IdrlError
 from idrl.ids import Decided, Decision
+from idrl.runs.reading import modules_of
 from idrl.runs.sizing import memory, parameters, shapes
 from idrl.schema import build, current_names, to_dict
 from idrl.storage.arrays import check_finite, read_arrays, read_metadata, write_arrays
 from idrl.storage.files import count, parse_json, shapes_of, sync
-from idrl.system import words
+from idrl.system import plugins, words
 
 MODEL_FORMAT = 1
 
@@ -47,6 +48,7 @@ class Policy:
             "obs_shape": list(self.agent.obs_shape),
             **to_table(self.agent.actions),
             "seed": self.seed,
+            "plugins": plugins.record(modules_of(self.config)),
         }
         draft = path.with_name(f".{path.name}.draft-{os.getpid()}")
         try:
@@ -139,6 +141,10 @@ def load_policy(path: Path) -> Policy:
             f"{str(about.get('version'))[:20]!r}; this idrl {metadata.version('idrl')} reads "
             f"{MODEL_FORMAT}."
         )
+    wanted = about.get("plugins", [])
+    if not plugins.are_plugins(wanted):
+        raise IdrlError(f"{name} says plugins = {words.value(wanted)}, which cannot be.")
+    plugins.need(wanted, f"the agent in {name}")
     config = build(RunConfig, current_names(about.get("config", {})))
     agent = make_agent(config.spec, *shapes_of(about, name))
     params, prior = shapes(agent)

@@ -16,7 +16,7 @@ from idrl.storage.files import Fits, check_entries, count, flag, number
 from idrl.storage.folder import RunFolder, versions
 from idrl.system.devices import sharing
 from idrl.training.health import FINE
-from idrl.training.program import Program, playing_view
+from idrl.training.program import RunProgram, playing_view
 
 # What a run may be resumed with in another way: none of it changes what a step computes.
 MAY_CHANGE = ("training.steps", "training.log_every_steps", "training.env_timeout_s")
@@ -121,7 +121,7 @@ def _length(folder: RunFolder, place: Path, meta: dict[str, Any], config: RunCon
     return old.training.steps
 
 
-def restore_state(program: Program, folder: RunFolder) -> tuple[Any, dict, dict[str, str]]:
+def restore_state(program: RunProgram, folder: RunFolder) -> tuple[Any, dict, dict[str, str]]:
     """The newest intact checkpoint's state, as far as playing needs it, and meta, or None, and what
     was passed over."""
     place, damaged = checkpoint.newest(folder.checkpoints)
@@ -131,7 +131,7 @@ def restore_state(program: Program, folder: RunFolder) -> tuple[Any, dict, dict[
     return state, checkpoint.read_meta(place), damaged
 
 
-def check_step(program: Program, place: Any, meta: dict[str, Any]) -> None:
+def check_step(program: RunProgram, place: Any, meta: dict[str, Any]) -> None:
     """Refuse a checkpoint whose count of iterations is not that of its steps."""
     steps = program.cadence.steps_at(meta["iteration"])
     if steps != checkpoint.steps_of(place):
@@ -140,9 +140,11 @@ def check_step(program: Program, place: Any, meta: dict[str, Any]) -> None:
         )
 
 
-def load_state(program: Program, place: Any) -> Any:
+def load_state(program: RunProgram, place: Any) -> Any:
     """To go on from; without what the program's tape keeps."""
-    like = program.without_frames(program.like())
+    like = program.like()
+    if program.frames is not None:
+        like = program.frames.without(like)
     stored = checkpoint.shape(place, "replay/facts")
     if program.masked and stored is not None and stored[-1] < like.replay.facts.shape[-1]:
         raise IdrlError(

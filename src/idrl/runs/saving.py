@@ -16,7 +16,7 @@ from idrl.storage import checkpoint, segments
 from idrl.storage.folder import RunFolder
 from idrl.storage.segments import Segment, Segments
 from idrl.training.loop import Progress
-from idrl.training.program import Program
+from idrl.training.program import Frames, RunProgram
 
 CHECKPOINT_SECONDS = 300
 
@@ -28,7 +28,7 @@ class Saver:
     networks there are hundreds of megabytes a seed, and training is not to wait for the disk.
     """
 
-    def __init__(self, folder: RunFolder, program: Program, meta: dict[str, Any]):
+    def __init__(self, folder: RunFolder, program: RunProgram, meta: dict[str, Any]):
         self.folder, self.program = folder, program
         self.steps: int | None = None  # of the newest checkpoint
         if meta:
@@ -37,18 +37,18 @@ class Saver:
         self.named: dict[str, list[Segment]] = {}  # by the checkpoints that are kept
         self.thread = ThreadPoolExecutor(1)
         self.writing: tuple[Future[Path], int, list[Segment]] | None = None
-        if program.taped:
-            self._open_tape(meta)
+        if program.frames is not None:
+            self._open_tape(program.frames, meta)
 
-    def _open_tape(self, meta: dict[str, Any]) -> None:
+    def _open_tape(self, frames: Frames, meta: dict[str, Any]) -> None:
         places = checkpoint.listed(self.folder.checkpoints)
         self.named = {place.name: _named(place) for place in places}
         with disk(self.folder, self.steps):
             self._prune()
         known = segments.parse(meta.get("segments", []))
-        start = self.program.span(meta["iteration"])[2] if meta else 0
+        start = frames.span(meta["iteration"])[2] if meta else 0
         self.tape = Segments(self.folder.replay, known, start)
-        self.program.tape = self._append
+        frames.tape = self._append
 
     def _append(self, t: int, row: np.ndarray) -> None:
         assert self.tape is not None
@@ -57,17 +57,18 @@ class Saver:
 
     def refill(self, state: Any, iteration: int) -> Any:
         """The state of the checkpoint with the frames that its segments hold."""
-        if self.tape is None:
+        frames = self.program.frames
+        if self.tape is None or frames is None:
             return state
-        oldest, _, told = self.program.span(iteration)
-        shape, dtype = self.program.row
+        oldest, _, told = frames.span(iteration)
+        shape, dtype = frames.row
         known = self.tape.known
         if not known or known[0].first > oldest or known[-1].end != told:
             raise IdrlError(f"the segments of {str(self.folder.path)!r} are of another config.")
         replay = self.folder.replay
         pieces = ((s.first, segments.read(replay, s, shape, dtype)) for s in known)
         try:
-            return self.program.refill(state, iteration, pieces)
+            return frames.refill(state, iteration, pieces)
         except (ValueError, OSError) as error:
             raise IdrlError(f"{error}, though its checksum fits.") from None
 
@@ -76,7 +77,7 @@ class Saver:
         a resumed run makes those again, and finds the same best weights. One is made before a last
         block that is none of a longer run, which goes on from there."""
         c = self.program.cadence
-        at_score = not self.program.taped or progress.iteration >= c.total
+        at_score = self.program.frames is None or progress.iteration >= c.total
         before_end = c.cut and progress.iteration == c.last
         due = before_end or (at_score and progress.score is not None)
         return due or seconds > CHECKPOINT_SECONDS
@@ -86,14 +87,15 @@ class Saver:
         self.finish()
         place, steps = self.folder.checkpoints, progress.steps
         with disk(self.folder, self.steps):
-            if self.tape is None:
+            frames = self.program.frames
+            if self.tape is None or frames is None:
                 checkpoint.save(place, steps, progress.state, meta)
                 self.steps = steps
                 return
-            named = self.tape.seal(self.program.span(progress.iteration)[0])
+            named = self.tape.seal(frames.span(progress.iteration)[0])
             self._prune(named)
         # A copy: training uses the arrays of a state up.
-        state = jax.tree.map(np.array, self.program.without_frames(progress.state))
+        state = jax.tree.map(np.array, frames.without(progress.state))
         meta = meta | {"segments": named}
         future = self.thread.submit(checkpoint.save, place, steps, state, meta)
         self.writing = future, steps, named
@@ -123,7 +125,8 @@ class Saver:
 
     def close(self) -> None:
         """Whatever happened: nothing is written after this."""
-        self.program.tape = None
+        if self.program.frames is not None:
+            self.program.frames.tape = None
         self.thread.shutdown()
         if self.tape is not None:
             self.tape.close()

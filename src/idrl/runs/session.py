@@ -27,7 +27,7 @@ from idrl.training.compiled import Compiled
 from idrl.training.health import describe_failure
 from idrl.training.hosted.program import Hosted
 from idrl.training.loop import Progress, train
-from idrl.training.program import Program, Stopped
+from idrl.training.program import RunProgram, Stopped
 from idrl.training.survey import Survey
 
 
@@ -54,7 +54,7 @@ def prepare_memory(config: RunConfig) -> None:
         keep_memory()
 
 
-def make_program(config: RunConfig, env: Env | HostEnv, **how: Any) -> Program:
+def make_program(config: RunConfig, env: Env | HostEnv, **how: Any) -> RunProgram:
     """`how`: see `Learner`."""
     agent = make_agent(config.spec, env.obs_shape, actions_of(env), env.name)
     rest = config.training, config.evaluation, config.seeds

@@ -37,6 +37,7 @@ from idrl.storage.files import (
 from idrl.storage.older import in_todays_words
 from idrl.storage.records import Table
 from idrl.system import words
+from idrl.system.plugins import are_plugins
 
 FORMAT = 2
 _READ = (1, FORMAT)
@@ -181,6 +182,7 @@ def _are_sinks(told: Any) -> bool:
 _ABOUT = {
     "id": _is_plain, "sinks": _are_sinks, "env_object": flag, "deterministic": flag,
     "unit": _is_plain, "unit_per_step": lambda x: count(10_000)(x) and x > 0,
+    "plugins": are_plugins,
 }  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from idrl.storage import checkpoint
 from idrl.storage.files import open_plain
 from idrl.storage.folder import RunFolder
 from idrl.sweep.folder import Outcome, read_outcome, write_outcome
-from idrl.sweep.job import Job
+from idrl.sweep.job import NONE, Job, Plugins
 from idrl.sweep.machine import some_cores
 from idrl.sweep.store import Remote, Store, open_store
 from idrl.sweep.watching import Tail
@@ -35,7 +35,9 @@ _PATIENCE_S = 30.0  # for the lock of a process that is just being killed
 _OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "MemoryError", "of memory and there are")
 
 
-def attempt(job: Job, where: str, session: str, gpu: str | None = None) -> Outcome:
+def attempt(
+    job: Job, where: str, session: str, gpu: str | None = None, plugins: Plugins = NONE
+) -> Outcome:
     """Train the run, from its checkpoint where it has one, and write down what became of it."""
     store = open_store(where)
     before = read_outcome(store, job.name)
@@ -49,7 +51,7 @@ def attempt(job: Job, where: str, session: str, gpu: str | None = None) -> Outco
     write_outcome(store, job.name, started)
     clock = time.monotonic()
     with some_cores(job.cpus) as cores:
-        status, error, cpu_s = _run(job, store, session, cores, gpu)
+        status, error, cpu_s = _run(job, store, session, cores, gpu, plugins)
     after = started._replace(
         status=status, error=error, failures=started.failures + (status == "failed"),
         wall_s=started.wall_s + time.monotonic() - clock, cpu_s=started.cpu_s + cpu_s,
@@ -58,7 +60,9 @@ def attempt(job: Job, where: str, session: str, gpu: str | None = None) -> Outco
     return after
 
 
-def _run(job: Job, store: Store, session: str, cores: str, gpu) -> tuple[str, str, float]:
+def _run(
+    job: Job, store: Store, session: str, cores: str, gpu, plugins: Plugins
+) -> tuple[str, str, float]:
     path = store.run(job.name)
     store.fetch(job.name)
     if is_finished(path):
@@ -76,9 +80,10 @@ def _run(job: Job, store: Store, session: str, cores: str, gpu) -> tuple[str, st
             config.write_text(tomli_w.dumps(job.config), encoding="utf-8")
             path.parent.mkdir(parents=True, exist_ok=True)
             command = ["train", "--config", str(config), "--out", str(path)]
+        command += [word for name in plugins.names for word in ("--plugin", name)]
         process = subprocess.Popen(
             [*RUN, str(os.getpid()), cores, *command], stdin=subprocess.DEVNULL, stdout=out,
-            stderr=out, env=_environment(job, gpu), start_new_session=True,
+            stderr=out, env=_environment(job, gpu, plugins), start_new_session=True,
         )  # fmt: skip
         try:
             asked, cpu_s = _watch(process, job, store, session)
@@ -169,8 +174,11 @@ def _wait_for_lock(path: Path) -> None:
                 time.sleep(0.1)
 
 
-def _environment(job: Job, gpu: str | None) -> dict[str, str]:
+def _environment(job: Job, gpu: str | None, plugins: Plugins) -> dict[str, str]:
     env = dict(os.environ)
+    if plugins.places:
+        path = env.get("PYTHONPATH")
+        env["PYTHONPATH"] = os.pathsep.join([*([path] if path else []), *plugins.places])
     if gpu is not None:  # Ray says so itself
         env["CUDA_VISIBLE_DEVICES"] = gpu
     if 0 < job.gpus < 1:  # JAX takes three quarters of a GPU unless told otherwise

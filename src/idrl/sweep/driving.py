@@ -65,7 +65,7 @@ def drive(
     called about once a second."""
     folder.lock()
     try:
-        engine.begin(folder.store.where, folder.session)
+        engine.begin(folder.store.where, folder.session, folder.plugins)
         with signals() as stop, _own_patience():
             for job in source.begin():
                 engine.submit(job)

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from idrl.errors import IdrlError
 from idrl.sweep.attempt import attempt
 from idrl.sweep.folder import Outcome
-from idrl.sweep.job import Capacity, Job, Node
+from idrl.sweep.job import Capacity, Job, Node, Plugins
 from idrl.sweep.machine import gpus
 from idrl.system.devices import cores
 
@@ -34,7 +34,7 @@ class Engine(Protocol):
 
     def capacity(self) -> Capacity: ...
 
-    def begin(self, where: str, session: str) -> None: ...
+    def begin(self, where: str, session: str, plugins: Plugins) -> None: ...
 
     def submit(self, job: Job) -> None: ...
 
@@ -84,8 +84,8 @@ class ProcessEngine:
         least = min((size for _, size in self.found), default=0.0)
         return Capacity((Node(cores(), float(len(self.found)), memory),), least)
 
-    def begin(self, where: str, session: str) -> None:
-        self.where, self.session = where, session
+    def begin(self, where: str, session: str, plugins: Plugins) -> None:
+        self.where, self.session, self.plugins = where, session, plugins
 
     def submit(self, job: Job) -> None:
         self.count += 1
@@ -115,7 +115,7 @@ class ProcessEngine:
     def _run(self, job: Job, places: list[int]) -> None:
         gpu = ",".join(map(str, places)) if self.found else None
         try:
-            ended = Ended(job, attempt(job, self.where, self.session, gpu))
+            ended = Ended(job, attempt(job, self.where, self.session, gpu, self.plugins))
         except Exception as error:  # whatever it is, the study goes on
             ended = Ended(job, None, "failed", str(error))
         with self.changed:

@@ -7,6 +7,7 @@ import fcntl
 import json
 import secrets
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,9 +24,10 @@ from idrl.storage.files import (
     parse_json,
     text,
 )
-from idrl.sweep.job import Job, is_name
+from idrl.sweep.job import Job, Plugins, is_name
 from idrl.sweep.store import Remote, Store, open_store
 from idrl.sweep.study import MOST_SEEDS, Study, parse
+from idrl.system import plugins as modules
 from idrl.system import words
 
 FAILURES = 3  # of its own accord; then a run is set aside
@@ -61,14 +63,22 @@ class StudyFolder:
         self._done: dict[str, Outcome] = {}  # what cannot change is read once
 
     @classmethod
-    def create(cls, where: str, data: dict[str, Any], name: str, jobs: list[Job]) -> StudyFolder:
+    def create(
+        cls,
+        where: str,
+        data: dict[str, Any],
+        name: str,
+        jobs: list[Job],
+        plugins: Sequence[str] = (),
+    ) -> StudyFolder:
         store = open_store(where)
         if store.exists():
             raise IdrlError(
                 f"{where!r} exists already; go on with idrl sweep --resume {where}, or choose "
                 "another --out."
             )
-        folder = cls(store, {"format": FORMAT, "name": name, "study": data}, name)
+        about = {"format": FORMAT, "name": name, "study": data, "plugins": list(plugins)}
+        folder = cls(store, about, name)
         store.write("study.toml", tomli_w.dumps(data))
         folder.save_jobs(jobs)
         store.write("sweep.json", json.dumps(folder.about, indent=1) + "\n")  # last: it is whole
@@ -88,6 +98,10 @@ class StudyFolder:
                 raise IdrlError(f"sweep.json has format {told}, and this idrl reads {FORMAT}.")
             if not is_name(about.get("name")) or not isinstance(about.get("study"), dict):
                 raise IdrlError("sweep.json has no name and study that can be.")
+            named = about.setdefault("plugins", [])
+            wanted = [{"name": name} for name in named] if isinstance(named, list) else None
+            if not modules.are_plugins(wanted):
+                raise IdrlError(f"sweep.json says plugins = {words.value(named)}, which cannot be.")
             folder = cls(store, about, about["name"])
             listed = parse_json(store.read("jobs.json", _LARGEST_JOBS) or "[]", "jobs.json", list)
             jobs = [Job.read(job) for job in listed]
@@ -101,7 +115,14 @@ class StudyFolder:
             )
         if writing:
             check_plain(store.local)
+            modules.need(wanted or [], f"the study {where!r}")
         return folder
+
+    @property
+    def plugins(self) -> Plugins:
+        """What its runs import, as it is loaded in this process."""
+        names = dict.fromkeys([*self.about["plugins"], *modules.loaded()])
+        return Plugins(tuple(names), tuple(modules.places()))
 
     def save_jobs(self, jobs: list[Job]) -> None:
         self.jobs = {job.name: job for job in jobs}

@@ -55,6 +55,16 @@ class Job:
         return asdict(self)
 
 
+class Plugins(NamedTuple):
+    """Modules that the runs of a study import, and where another process finds them."""
+
+    names: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+
+
+NONE = Plugins()
+
+
 def is_name(text: Any) -> bool:
     """Whether it may name a folder within a study's, and files beside it."""
     return isinstance(text, str) and bool(

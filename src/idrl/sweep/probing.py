@@ -20,6 +20,7 @@ from idrl.storage.records import read_table
 from idrl.sweep.machine import gpus
 from idrl.sweep.speeds import Hardware, Speed
 from idrl.sweep.work import per_step
+from idrl.system import plugins
 from idrl.system.devices import cores
 
 PROBE_S = 20.0
@@ -55,7 +56,7 @@ def _speed_of(config: RunConfig) -> float:
         places = "-" if gpus() else core
         command = [sys.executable, "-m", "idrl.sweep.child", str(os.getpid()), places]
         process = subprocess.Popen(
-            [*command, "train", "--config", str(file), "--out", str(out)],
+            [*command, "train", "--config", str(file), "--out", str(out), *_plugins()],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         try:
@@ -63,6 +64,10 @@ def _speed_of(config: RunConfig) -> float:
         finally:
             process.send_signal(signal.SIGKILL)
             process.wait()
+
+
+def _plugins() -> list[str]:
+    return [word for name in plugins.loaded() for word in ("--plugin", name)]
 
 
 def _watch(process: subprocess.Popen, out: Path) -> float:

@@ -12,7 +12,7 @@ from typing import Any
 from idrl.errors import IdrlError, RunFailed
 from idrl.sweep.attempt import attempt
 from idrl.sweep.engines import Ended
-from idrl.sweep.job import Capacity, Job, Node
+from idrl.sweep.job import Capacity, Job, Node, Plugins
 from idrl.sweep.machine import gpus
 from idrl.system.devices import cores
 
@@ -87,8 +87,8 @@ class RayEngine:
         least = min((size for _, size in gpus()), default=0.0)
         return Capacity(nodes, least)
 
-    def begin(self, where: str, session: str) -> None:
-        self.where, self.session = where, session
+    def begin(self, where: str, session: str, plugins: Plugins) -> None:
+        self.where, self.session, self.plugins = where, session, plugins
 
     def submit(self, job: Job) -> None:
         how: dict[str, Any] = {"num_cpus": job.cpus, "max_retries": 0, "name": job.name}
@@ -96,7 +96,7 @@ class RayEngine:
             how["num_gpus"] = job.gpus
         if job.memory_gb:
             how["memory"] = int(job.memory_gb * 1e9)
-        ref = self.task.options(**how).remote(job, self.where, self.session)
+        ref = self.task.options(**how).remote(job, self.where, self.session, None, self.plugins)
         self.refs[ref] = job
 
     def wait(self, seconds: float) -> list[Ended]:

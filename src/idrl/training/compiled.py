@@ -249,6 +249,22 @@ class Compiled(Learner):
 
         return jax.jit(self._over_devices(over_seeds(one), (SEEDS,), SEEDS))(state)
 
+    def score_window(self, state: TrainState, steps: int) -> Score:
+        """The same over the episodes that so many steps complete."""
+        envs = self.evaluation.envs
+        times = jnp.arange(-(-steps // envs))
+
+        def one(state: TrainState) -> Score:
+            key = key_of(state, "score", 0)
+            worlds = fresh(self.env, state.task, key, self.agent.blank_memory(envs))
+            _, seen = play(
+                self.agent, self.env, state.best.params, state.agent.prior, state.task, key,
+                worlds, times,
+            )  # fmt: skip
+            return score_of(seen.ended, seen.episode_return, seen.episode_length, seen.info)
+
+        return jax.jit(self._over_devices(over_seeds(one), (SEEDS,), SEEDS))(state)
+
     def like(self) -> TrainState:
         return jax.eval_shape(self._open, self.seed_keys(0))[0]
 

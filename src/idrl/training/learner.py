@@ -24,8 +24,7 @@ from idrl.system.devices import sharing
 from idrl.training import distributions
 from idrl.training.evaluation import Score
 from idrl.training.health import FINE, noted
-from idrl.training.hosted.tape import Taped
-from idrl.training.program import Best, TrainState, learning_view
+from idrl.training.program import Best, Frames, TrainState, learning_view
 from idrl.training.seeding import seed_key, stream
 from idrl.training.spec import Cadence, Evaluation, Training, cadence
 
@@ -47,9 +46,10 @@ class Choice(NamedTuple):
     env_key: jax.Array  # for the environments' own chance
 
 
-class Learner(Taped):
+class Learner:
     """An agent with its replay, for many seeds."""
 
+    frames: Frames | None = None
     rows_behind = 0  # vector steps whose rows are not in the replay yet when updates are due
 
     def __init__(

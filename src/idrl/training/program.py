@@ -81,39 +81,12 @@ def nothing() -> None:
 
 
 class Program(Protocol):
-    """The functions of one run. A state in, the next one out: whatever a program keeps besides
+    """What the loop drives. A state in, the next one out: whatever a program keeps besides
     (compiled code, live environments) can be had again from the state alone."""
 
-    agent: Agent
     envs: int  # of each seed
     cadence: Cadence
     debug: bool  # states are not used up, so that a block that failed can be looked into
-    masked: int  # actions that its environments allow or not; 0: they always allow all
-    taped: bool  # the frames of its replay are saved by a tape (see tape.py)
-    tape: Callable[[int, np.ndarray], None] | None
-
-    def seed_keys(self, seed: int) -> jax.Array:
-        """The keys of the run's seeds, the first of which is `seed`."""
-
-    def like(self) -> TrainState:
-        """The shapes of a state, for what reads one from a file; None is a length unknown."""
-
-    def place(self, tree: Any) -> Any:
-        """A state as it was read from a file, laid over the devices."""
-
-    def without_frames(self, state: Any) -> Any:
-        """A state, or the shapes of one, without what the tape keeps."""
-
-    def refill(self, state: Any, iteration: int, pieces: Iterable[tuple[int, np.ndarray]]) -> Any:
-        """What was left out, from pieces: the number of the first row, and rows `[n, N, ...]`."""
-
-    def span(self, iteration: int) -> tuple[int, int, int]:
-        """After `iteration` iterations: the oldest row in the replay, the first that is not in it
-        yet, and the first that the tape was not told yet."""
-
-    @property
-    def row(self) -> tuple[tuple[int, ...], Any]:
-        """Shape and dtype of what the tape is told."""
 
     def start(self, keys: jax.Array, /, between: Between = nothing) -> tuple[TrainState, Episodes]:
         """Fresh seeds, after their random steps."""
@@ -132,12 +105,52 @@ class Program(Protocol):
         """Score every seed and keep its weights where they are its best so far (`[S]` booleans).
         Where `between` raises, the state is as good as before."""
 
-    def score_best(self, state: TrainState, episodes: int, limit_steps: int) -> Score:
-        """The best weights of every seed over whole episodes."""
-
     def locate(self, state: TrainState, start: Any, index: int) -> str:
         """The operation that spoils seed `index` in the block from `state` on; empty where the
         seed alone comes through."""
+
+
+class Frames(Protocol):
+    """The frames of a replay that is too large to be saved whole (see hosted/tape.py)."""
+
+    tape: Callable[[int, np.ndarray], None] | None  # told each row: its number, and `[N, ...]`
+
+    def without(self, state: Any) -> Any:
+        """A state, or the shapes of one, without its frames."""
+
+    def refill(self, state: Any, iteration: int, pieces: Iterable[tuple[int, np.ndarray]]) -> Any:
+        """What was left out, from pieces: the number of the first row, and rows `[n, N, ...]`."""
+
+    def span(self, iteration: int) -> tuple[int, int, int]:
+        """After `iteration` iterations: the oldest row in the replay, the first that is not in it
+        yet, and the first that the tape was not told yet."""
+
+    @property
+    def row(self) -> tuple[tuple[int, ...], Any]:
+        """Shape and dtype of what the tape is told."""
+
+
+class RunProgram(Program, Protocol):
+    """What a run needs besides: to begin, to be saved and loaded, to score its best weights."""
+
+    agent: Agent
+    masked: int  # actions that its environments allow or not; 0: they always allow all
+    frames: Frames | None  # None: a state is saved whole
+
+    def seed_keys(self, seed: int) -> jax.Array:
+        """The keys of the run's seeds, the first of which is `seed`."""
+
+    def like(self) -> TrainState:
+        """The shapes of a state, for what reads one from a file; None is a length unknown."""
+
+    def place(self, tree: Any) -> Any:
+        """A state as it was read from a file, laid over the devices."""
+
+    def score_best(self, state: TrainState, episodes: int, limit_steps: int) -> Score:
+        """The best weights of every seed over whole episodes."""
+
+    def score_window(self, state: TrainState, steps: int) -> Score:
+        """The same over the episodes that so many steps complete."""
 
     def close(self) -> None:
         """Give back what the process would otherwise hold to its end."""

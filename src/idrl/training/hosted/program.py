@@ -28,6 +28,7 @@ from idrl.training.hosted import fleet as fleets
 from idrl.training.hosted.env_state import HostEnvState, Shown, Waiting
 from idrl.training.hosted.evaluation import HostEvaluator
 from idrl.training.hosted.fleet import Ends, Fleet, HostRollout, by_seed
+from idrl.training.hosted.tape import FrameTape
 from idrl.training.learner import EXAMPLE_STEPS, SAME, SEEDS, Learner, over_seeds, quick
 from idrl.training.locating import first_bad_operation
 from idrl.training.program import Between, Episodes, TrainState, acting_view, learning_view, nothing
@@ -58,7 +59,7 @@ class Hosted(Learner):
             masked=env.masked, **how,
         )  # fmt: skip
         self.env = env
-        self.taped = env.stack > 1
+        self.frames = self.tape = FrameTape(self) if env.stack > 1 else None
         self.evaluator = HostEvaluator(self, env)
         self.vector: Vector | None = None
         self.now: HostEnvState | None = None  # where the vector's environments are
@@ -141,7 +142,8 @@ class Hosted(Learner):
 
     def _step(self, act, state: TrainState, rollout: HostRollout, diagnostics):
         """Queue the acting of a vector step."""
-        self._record(rollout.t, rollout.fleet.obs)
+        if self.tape is not None:
+            self.tape.record(rollout.t, rollout.fleet.obs)
         shown, moving = self._show(rollout.fleet), (state.replay, state.worlds)
         moving, diagnostics, action = act(
             acting_view(state), moving, shown, diagnostics, np.int32(rollout.t)
@@ -232,6 +234,9 @@ class Hosted(Learner):
 
     def score_best(self, state: TrainState, episodes: int, limit_steps: int) -> Score:
         return self.evaluator.episodes(state, episodes, limit_steps)
+
+    def score_window(self, state: TrainState, steps: int) -> Score:
+        return self.evaluator.window_of_best(state, steps)
 
     def like(self) -> TrainState:
         """Of the journal's actions nobody knows how many there are."""

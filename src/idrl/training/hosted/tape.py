@@ -14,69 +14,58 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from idrl.training.spec import Cadence
-
 Tape = Callable[[int, np.ndarray], None]  # vector step, what N environments showed in it
 
 _CHUNK_BYTES = 64 * 2**20  # that are laid on the device at once
 
 
-class Taped:
-    """What a program with a tape does besides; `taped` says whether it has one."""
+class FrameTape:
+    """The frames of one program's replay: told each row, left out of what is saved, put back."""
 
-    taped = False
-    tape: Tape | None = None  # where rows go, or None where nobody keeps them
-    rows_behind: int
-    replay_rows: int
-    envs: int
-    seeds: int
-    mesh: Any
-    cadence: Cadence
+    def __init__(self, program: Any):
+        """`program`: a `Learner` whose observations are stacks of single frames."""
+        self.program = program
+        self.tape: Tape | None = None  # where rows go, or None where nobody keeps them
 
-    def like(self) -> Any:
-        raise NotImplementedError
-
-    def _over_devices(self, function, in_specs, out_specs) -> Any:
-        raise NotImplementedError
-
-    def _record(self, t: int, shown: np.ndarray) -> None:
+    def record(self, t: int, shown: np.ndarray) -> None:
         if self.tape is not None:
             self.tape(t, shown)
 
-    def without_frames(self, state: Any) -> Any:
-        """A state, or the shapes of one, without what the tape keeps."""
-        if not self.taped:
-            return state
+    def without(self, state: Any) -> Any:
+        """A state, or the shapes of one, without its frames."""
         return state._replace(replay=state.replay._replace(obs=None))
 
     def span(self, iteration: int) -> tuple[int, int, int]:
         """After `iteration` iterations: the oldest row in the replay, the first that is not in it
         yet, and the first that the tape was not told yet."""
-        told = self.cadence.warmup_vector_steps + iteration * self.cadence.vector_steps
-        written = told - self.rows_behind
-        return max(0, written - self.replay_rows), written, told
+        program = self.program
+        told = program.cadence.warmup_vector_steps + iteration * program.cadence.vector_steps
+        written = told - program.rows_behind
+        return max(0, written - program.replay_rows), written, told
 
     @property
     def row(self) -> tuple[tuple[int, ...], Any]:
         """Shape and dtype of what the tape is told."""
-        obs = self.like().replay.obs
-        return (self.seeds * self.envs, *obs.shape[3:]), obs.dtype
+        program = self.program
+        obs = program.like().replay.obs
+        return (program.seeds * program.envs, *obs.shape[3:]), obs.dtype
 
     def refill(self, state: Any, iteration: int, pieces: Iterable[tuple[int, np.ndarray]]) -> Any:
         """What was left out, from pieces: the number of the first row, and rows `[n, N, ...]`."""
-        like, seeds = self.like().replay.obs, PartitionSpec("seeds")
-        rows, frame = self.replay_rows, like.shape[3:]
-        where = None if self.mesh is None else NamedSharding(self.mesh, seeds)
+        program = self.program
+        like, seeds = program.like().replay.obs, PartitionSpec("seeds")
+        rows, frame = program.replay_rows, like.shape[3:]
+        where = None if program.mesh is None else NamedSharding(program.mesh, seeds)
         ring = jax.jit(lambda: jnp.zeros(like.shape, like.dtype), out_shardings=where)()
         oldest, written, _ = self.span(iteration)
-        row_bytes = int(np.prod(like.shape[2:])) * self.seeds * like.dtype.itemsize
+        row_bytes = int(np.prod(like.shape[2:])) * program.seeds * like.dtype.itemsize
         length = max(1, min(rows, _CHUNK_BYTES // row_bytes))  # one for all: it is compiled for it
 
         def lay(ring, chunk, at):
             return ring.at[:, at].set(chunk, mode="drop")
 
         lay = jax.jit(
-            self._over_devices(lay, (seeds, seeds, PartitionSpec()), seeds), donate_argnums=0
+            program._over_devices(lay, (seeds, seeds, PartitionSpec()), seeds), donate_argnums=0
         )
         for first, piece in pieces:
             for start in range(0, len(piece), length):
@@ -84,8 +73,8 @@ class Taped:
                 number = first + start + np.arange(length)
                 there = (number < first + len(piece)) & (number >= oldest) & (number < written)
                 at = np.where(there, number % rows, rows).astype(np.int32)  # beyond it: dropped
-                chunk = np.zeros((self.seeds, length, self.envs, *frame), like.dtype)
-                by_seed = part.reshape(len(part), self.seeds, self.envs, *frame)
+                chunk = np.zeros((program.seeds, length, program.envs, *frame), like.dtype)
+                by_seed = part.reshape(len(part), program.seeds, program.envs, *frame)
                 chunk[:, : len(part)] = by_seed.swapaxes(0, 1)
                 ring = lay(ring, chunk, at)
         return state._replace(replay=state.replay._replace(obs=ring))
