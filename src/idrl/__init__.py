@@ -21,6 +21,7 @@ _HOME = {
     "register_agent": "agents",
     "AgentSpec": "agents",
     "register_env": "envs",
+    "family": "envs",
     "Env": "envs",
     "Step": "envs",
     "Box": "actions",
@@ -37,7 +38,7 @@ if TYPE_CHECKING:  # what __getattr__ finds, for type checkers and editors
     from idrl import agents, bandits, envs, ids, losses, rules  # noqa: F401
     from idrl.actions import Box  # noqa: F401
     from idrl.agents import AgentSpec, register_agent  # noqa: F401
-    from idrl.envs import Env, Step, register_env  # noqa: F401
+    from idrl.envs import Env, Step, family, register_env  # noqa: F401
     from idrl.errors import IdrlError, RunFailed, TrainingDiverged  # noqa: F401
     from idrl.ids import Decision  # noqa: F401
     from idrl.runs.api import Run, evaluate, load, open_run, train  # noqa: F401

@@ -3,7 +3,6 @@
 import idrl
 from idrl.agents.choosing import Greedy
 from idrl.agents.spec import Learning
-
 from idrl_corridor.boltzmann import Boltzmann
 from idrl_corridor.expectile import Expectile
 from idrl_corridor.fourier import Fourier

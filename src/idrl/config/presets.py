@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from idrl.agents import declared
@@ -32,14 +33,16 @@ def preset(
         obs_shape = make_env(env).obs_shape
     continuous = declared(agent["agent"]).actor is not None
     task = PresetContext(env, argument, options, agent, continuous, name, obs_shape)
-    found = None if family is None or family.preset is None else family.preset(task)
+    found = _asked(family, task)
     if found is None and (continuous or not task.image):
-        like = alike(env)
-        found = None if like is None or like.preset is None else like.preset(task)
-    found = _unknown(task) if found is None else found
-    if not isinstance(found, dict) or not all(isinstance(x, dict) for x in found.values()):
-        raise IdrlError(f"the preset of {env!r} returns {found!r}; it is a table of settings.")
-    return _by_kind(agent, **found)
+        found = _asked(alike(env), task)
+    if found is None:
+        return _by_kind(agent, **_unknown(task))
+    if "trunk" in found:
+        return _by_kind(agent, **found)
+    if obs_shape is None and not continuous:
+        task = replace(task, obs_shape=make_env(env).obs_shape)
+    return _by_kind(agent, **merge(_unknown(task), found))
 
 
 def _family(env: str, is_object: bool) -> tuple[Family | None, NameParts]:
@@ -50,6 +53,23 @@ def _family(env: str, is_object: bool) -> tuple[Family | None, NameParts]:
         if not is_object:
             raise
         return None, NameParts(None, {})  # an object may be called as it likes
+
+
+def _asked(family: Family | None, task: PresetContext) -> Settings | None:
+    """What the family's preset says, with a sentence for what is wrong in one of one's own."""
+    if family is None or family.preset is None:
+        return None
+    where = f"the preset of {task.env!r}"
+    try:
+        found = family.preset(task)
+    except IdrlError:
+        raise
+    except Exception as error:
+        raise IdrlError(f"{where} fails: {type(error).__name__}: {error}.") from error
+    tables = found.values() if isinstance(found, dict) else [found]
+    if found is not None and not all(isinstance(table, dict) for table in tables):
+        raise IdrlError(f"{where} returns {found!r}; it is tables of settings in a dictionary.")
+    return found
 
 
 def _unknown(task: PresetContext) -> Settings:

@@ -80,6 +80,11 @@ class Family:
         """N of `family/N`; empty where there is no argument."""
         return "" if self.exact else self.pattern.partition("/")[2]
 
+    @property
+    def module(self) -> str:
+        """That it is declared in: who wants the family again has to import it."""
+        return getattr(self.make, "__module__", "") or type(self.make).__module__
+
     def listed(self) -> dict[str, str]:
         """Its names with a line on each."""
         if isinstance(self.arguments, Mapping):
@@ -153,10 +158,11 @@ def family(
     are the constructor's own business. `summary` is a line for `idrl list envs`.
 
     `preset` makes settings of a `PresetContext`: what to change in an agent's declaration, table
-    by table, and in a table `kinds` by the kind of part, for whatever parts the agent has. None,
-    or no preset: the settings for tasks that are not known. `like`: names in other families for
-    the same task, which get the same preset. `named`: presets by name, each with the options that
-    it writes into the environment's name.
+    by table, and in a table `kinds` by the kind of part, for whatever parts the agent has. They
+    are laid over the settings for tasks of which nothing but the observation is known, unless they
+    say what the `trunk` is (`{}`: as declared), and with it all. None: those alone. `like`: names
+    in other families for the same task, which get the same preset. `named`: presets by name, each
+    with the options that it writes into the environment's name.
 
     `arguments`: the words there are, maybe with a line on each, and `noun`: what one is called.
     `unit`: what runs are counted in, such as `Unit("frames", 4)`. `host`: whether it runs on the

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from idrl.config import RunConfig
+from idrl.envs import find
 from idrl.schema import build
 from idrl.storage.folder import RunFolder
 from idrl.system import plugins
@@ -15,7 +16,8 @@ def read_run(folder: RunFolder) -> RunConfig:
 
 
 def modules_of(config: RunConfig) -> list[str]:
-    """Of the parts that a run is made of."""
+    """Of the parts that a run is made of, and of the family of its environment."""
     rules = (config.explore, config.evaluate)
     parts = [config.trunk, *config.heads.values(), *rules, config.optimiser]
-    return [type(part).__module__ for part in parts]
+    family = find(config.env)
+    return [type(part).__module__ for part in parts] + ([family.module] if family else [])

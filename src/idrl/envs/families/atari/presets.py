@@ -17,6 +17,7 @@ def preset(task: PresetContext) -> Settings:
     """What to change in the declaration, which has the numbers of its own paper already."""
     release = task.named == "release"
     changes: Settings = {
+        "trunk": {},  # declarations are made for it
         "learning": {"rewards": "sign" if release else "clip"},
         # The paper has one environment; 64 keep a GPU busy. See docs/atari.md on what differs.
         "training": {"envs": 64, "log_every_steps": 50_000, "distributions_every_steps": 250_000},
