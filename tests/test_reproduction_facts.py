@@ -139,9 +139,9 @@ def test_rows_of_the_game_are_in_its_name(asked, preset, played):
         ({"named": "stikcy"}, "did you mean 'sticky'?"),
         (
             {"env": "atari/pong?sticky=0.1", "named": "sticky"},
-            "leave the preset or the option away",
+            "omit the preset or the option",
         ),
-        ({"named": "release", "file": {"env": "atari/pong"}}, "leave the preset away"),
+        ({"named": "release", "file": {"env": "atari/pong"}}, "omit the preset"),
         ({"env": "cartpole", "frames": 100}, "use --steps"),
         ({"frames": 0}, "it must be positive"),
         ({"frames": "1M"}, "it must be a whole number"),
