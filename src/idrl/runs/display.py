@@ -19,7 +19,7 @@ from idrl.config import RunConfig
 from idrl.config.atari_presets import FRAMES_PER_STEP, is_atari
 from idrl.envs.families.deep_sea import solved_episode
 from idrl.report.statistics import iqm, plus_minus, share_interval
-from idrl.runs.api import Run
+from idrl.runs.run import Run
 from idrl.storage.records import numbers, read_episodes, read_evaluations, read_table
 from idrl.system import words
 
