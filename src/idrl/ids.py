@@ -18,6 +18,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from idrl.errors import IdrlError
+
 Array = Any  # a NumPy or a JAX array
 
 REGRETS = ("conservative", "bayes")
@@ -37,6 +39,9 @@ class Decision(NamedTuple):
     info_gain: Array  # what the action may teach
     ratio: Array  # regret² / info_gain
     probs: Array  # the distribution that `action` was drawn from
+
+    def __repr__(self) -> str:
+        return _brief("Decision", self)
 
     @property
     def candidates(self) -> None:
@@ -61,6 +66,9 @@ class Comparison(NamedTuple):
     probs: Array
     candidates: Array  # [..., A, D]
 
+    def __repr__(self) -> str:
+        return _brief("Comparison", self)
+
     @property
     def taken(self) -> Array:
         """What to do, `[..., D]`."""
@@ -70,6 +78,17 @@ class Comparison(NamedTuple):
 
 
 Decided = Decision | Comparison
+
+
+def _brief(name: str, decision: Any) -> str:
+    """The action and the shapes: numbers of a batch would fill a screen."""
+    action = decision.action
+    if isinstance(action, jax.core.Tracer) or not hasattr(action, "shape"):
+        return f"{name}(action={action}, …)"
+    shown = np.array2string(np.asarray(action), threshold=8, edgeitems=3)
+    rest = ", ".join(decision._fields[1:8])
+    several = "" if decision.candidates is None else f", candidates {decision.candidates.shape}"
+    return f"{name}(action={shown}; {rest}: {decision.mu.shape}{several})"
 
 
 def decide(
@@ -98,6 +117,10 @@ def decide(
     """
     xp = _namespace(q_heads, return_variance, rho2, mask, lam, beta)
     q_heads = _floating(xp, q_heads)
+    check_heads(q_heads, mask)
+    _fits("return_variance", return_variance, q_heads, each=True)
+    for name, value in (("rho2", rho2), ("lam", lam), ("beta", beta)):
+        _fits(name, value, q_heads)
     _known("noise", noise, NOISES)
     if return_variance is None:
         noise = "constant"
@@ -141,6 +164,7 @@ def decide_moments(
         _known(name, value, known)
     xp = _namespace(mu, sigma2, rho2, cov, samples, mask, lam, beta)
     mu = _floating(xp, mu)
+    _check_moments(mu, sigma2, rho2, cov, samples, mask, lam, beta)
     samples = None if samples is None else xp.asarray(samples, dtype=mu.dtype)
     sigma2 = xp.maximum(xp.asarray(sigma2, dtype=mu.dtype), 0)
     rho2 = xp.broadcast_to(xp.asarray(rho2, dtype=mu.dtype), mu.shape)
@@ -319,7 +343,7 @@ def _randomized(xp, delta, gain, allowed):
 
 def _draw(xp, probs, key):
     if key is None:
-        raise ValueError("policy='randomized' draws its action: pass a JAX random `key`")
+        raise IdrlError("policy='randomized' draws its action: pass a JAX random `key`")
     u = xp.asarray(jax.random.uniform(key, probs.shape[:-1]), dtype=probs.dtype)
     # Counting the cumulative sums at or below u skips actions of probability 0.
     action = (xp.cumsum(probs, -1) <= u[..., None]).sum(-1)
@@ -327,16 +351,58 @@ def _draw(xp, probs, key):
     return xp.minimum(action, last_possible)
 
 
+def check_heads(q_heads: Array, mask: Array | None = None) -> None:
+    """Refuse heads that are not `[..., K, A]`, and a mask that is not one of their actions."""
+    shape = np.shape(q_heads)
+    if len(shape) < 2 or not all(shape[-2:]):
+        raise IdrlError(f"q_heads has shape {shape}; it is [..., K, A], K heads of A actions each.")
+    _fits("mask", mask, q_heads, each=True)
+
+
+def _fits(name: str, value: Any, q_heads: Array, each: bool = False) -> None:
+    """`each`: there must be one for each action."""
+    shape = np.shape(q_heads)
+    _fit(name, value, (*shape[:-2], shape[-1]), f"q_heads of shape {shape}", each)
+
+
+def _check_moments(mu, sigma2, rho2, cov, samples, mask, lam, beta) -> None:
+    shape = mu.shape
+    if not shape or not shape[-1]:
+        raise IdrlError(f"mu has shape {shape}; it is [..., A], one number for each action.")
+    beside = f"mu of shape {shape}"
+    for name, value in (("sigma2", sigma2), ("mask", mask)):
+        _fit(name, value, shape, beside, each=True)
+    for name, value in (("rho2", rho2), ("lam", lam), ("beta", beta)):
+        _fit(name, value, shape, beside)
+    _fit("cov", cov, (*shape, shape[-1]), beside, each=True)
+    draws = np.shape(samples)[-2:-1] or (1,)  # as many as there are
+    _fit("samples", samples, (*shape[:-1], *draws, shape[-1]), beside, each=True)
+
+
+def _fit(name: str, value: Any, shape: tuple[int, ...], beside: str, each: bool = False) -> None:
+    """Refuse what NumPy would not stretch to `shape`, or, where there is to be one for `each`
+    action, would stretch over the actions."""
+    if value is None:
+        return
+    has = np.shape(value)
+    fits = len(has) <= len(shape) and all(
+        n in (1, m) for n, m in zip(has[::-1], shape[::-1], strict=False)
+    )
+    if not fits or (each and has[-1:] != shape[-1:]):
+        or_one = "" if each else ", or one number"
+        raise IdrlError(f"{name} has shape {has}; with {beside} it is {shape}{or_one}.")
+
+
 def _need(value, by: str):
     if value is None:
         what = "the variance of the return" if by.startswith("noise") else "posterior samples"
-        raise ValueError(f"{by} needs {what}, and none was given")
+        raise IdrlError(f"{by} needs {what}, and none was given")
     return value
 
 
 def _known(name: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise ValueError(f"{name}={value!r} is not one of {', '.join(known)}")
+        raise IdrlError(f"{name}={value!r} is not one of {', '.join(known)}")
 
 
 def _floating(xp, x):

@@ -62,7 +62,7 @@ def _refuse_foreign(env: Any) -> None:
     if isinstance(env, type) and inspect.isabstract(env):
         raise IdrlError(
             f"{env.__name__} is abstract: it does not implement "
-            f"{', '.join(sorted(env.__abstractmethods__))}."
+            f"{', '.join(sorted(getattr(env, '__abstractmethods__', ())))}."
         )
     kind = env if isinstance(env, type) else type(env)
     if any(c.__module__.split(".")[0] == "gym" and c.__name__ == "Env" for c in kind.__mro__):
@@ -178,14 +178,13 @@ def _check_state(name: str, method: str, state: Any) -> None:
 
 def _check_same_state(name: str, before: Any, after: Any) -> None:
     _check_state(name, "step", after)
-    if jax.tree.structure(before) != jax.tree.structure(after):
+    old_form, new_form = _structure(before), _structure(after)
+    if old_form != new_form:
         raise IdrlError(
-            f"{name}.step returns a state of another structure than reset: "
-            f"{_structure(after)}, not {_structure(before)}."
+            f"{name}.step returns a state of another structure than reset: {new_form}, not "
+            f"{old_form}."
         )
-    pairs = zip(
-        jax.tree_util.tree_leaves_with_path(before), jax.tree.leaves(after), strict=True
-    )
+    pairs = zip(jax.tree_util.tree_leaves_with_path(before), jax.tree.leaves(after), strict=True)
     for (path, old), new in pairs:
         if _aval(old) != _aval(new):
             raise IdrlError(
@@ -276,9 +275,7 @@ def _explained(error: Exception, who: str, what: str) -> IdrlError:
         )
     said = " ".join(str(error).split("\n")[0].split()).rstrip(".")
     did = "raised" if what == "raised" else f"{what}: it raised"
-    return IdrlError(
-        f"{who} {did} {type(error).__name__}{place}{': ' if said else ''}{said}."
-    )
+    return IdrlError(f"{who} {did} {type(error).__name__}{place}{': ' if said else ''}{said}.")
 
 
 def _own_frame(error: Exception) -> traceback.FrameSummary | None:

@@ -104,8 +104,9 @@ def train(
         flags = {"seeds": DEFAULT_SEEDS} | flags
     prepare(deterministic)
     given = None if isinstance(env, str) or env is None else own_env(env)
-    if isinstance(getattr(given, "side_by_side", None), int):
-        file = merge({"training": {"envs": given.side_by_side}}, file)
+    count = getattr(given, "side_by_side", None)
+    if count is not None:
+        file = merge({"training": {"envs": count}}, file)
     if given is not None and preset is not None:
         raise IdrlError("a preset changes the game by its name: give env as a name, not an object.")
     resolved = resolve(

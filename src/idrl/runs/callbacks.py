@@ -30,8 +30,9 @@ class TrainingProgress:
     alive: np.ndarray  # whose numbers are finite; the others are frozen
     # Means: losses, the gradient's norm, and of the decisions Q, σ and ρ². Empty at the start.
     metrics: dict[str, np.ndarray] = field(repr=False)
-    episodes: RecordTable = field(repr=False)  # completed since then, in the columns of Run.episodes
-    # What the rule sees on the fixed batch of states, where it was recorded: `[S, states, actions]`.
+    # Completed since the last progress, in the columns of Run.episodes.
+    episodes: RecordTable = field(repr=False)
+    # What the rule sees on the fixed batch of states, when it is recorded: `[S, states, actions]`.
     distributions: dict[str, np.ndarray] | None = field(default=None, repr=False)
 
 
@@ -103,9 +104,7 @@ class Watchers:
             answers += [self._ask(one, "on_evaluation", found) for one in self.callbacks]
         return not any(isinstance(answer, bool | np.bool_) and not answer for answer in answers)
 
-    def _progress(
-        self, progress: Progress, episodes: Sequence[dict[str, Any]]
-    ) -> TrainingProgress:
+    def _progress(self, progress: Progress, episodes: Sequence[dict[str, Any]]) -> TrainingProgress:
         return TrainingProgress(
             steps=progress.steps,
             total_steps=self.run.config.training.steps,
@@ -154,7 +153,9 @@ def check_callbacks(callbacks: Any) -> tuple[Callback, ...]:
         raise IdrlError(f"callbacks is {_kind(callbacks)}; it is a list of idrl.Callback objects.")
     for one in callbacks:
         if isinstance(one, type) and issubclass(one, Callback):
-            raise IdrlError(f"callbacks holds the class {one.__name__}; make one: {one.__name__}().")
+            raise IdrlError(
+                f"callbacks holds the class {one.__name__}; make one: {one.__name__}()."
+            )
         if not isinstance(one, Callback):
             raise IdrlError(f"callbacks holds {_kind(one)}; each is an object of an idrl.Callback.")
     return tuple(callbacks)

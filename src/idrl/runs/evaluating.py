@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from idrl.actions import actions_of, in_words
+from idrl.actions import Actions, actions_of, in_words
 from idrl.agents import AgentState, make_agent
 from idrl.config import RunConfig
 from idrl.config.atari_presets import steps_of
@@ -28,7 +28,7 @@ from idrl.system.devices import prepare
 from idrl.training.evaluation import Score
 from idrl.training.hosted.program import Hosted
 from idrl.training.program import Best, Program, TrainState, playing_view
-from idrl.training.seeding import seed_key, task_of
+from idrl.training.seeding import task_of
 
 LIMIT_STEPS = 108_000
 
@@ -105,23 +105,28 @@ def _of_run(run: Run, env: Any, how: _Protocol) -> Score:
     return _play(program, state, how)
 
 
-def _world(config: RunConfig, env: Any, shape: tuple[int, ...], actions: Any) -> Env | HostEnv:
-    """What to play in, which must be what the agent knows."""
+def _world(config: RunConfig, env: Any, shape: tuple[int, ...], actions: Actions) -> Env | HostEnv:
+    """What to play in."""
     world = own_env(config.env if env is None else env)
+    check_fits(world, shape, actions)
+    return world
+
+
+def check_fits(world: Env | HostEnv, shape: tuple[int, ...], actions: Actions) -> None:
+    """Refuse an environment that the agent cannot see or act in."""
     if (tuple(world.obs_shape), actions_of(world)) != (shape, actions):
         raise IdrlError(
             f"the agent is for observations of shape {shape} and {in_words(actions)}, but "
             f"{world.name} has {world.obs_shape} and {in_words(actions_of(world))}."
         )
-    return world
 
 
 def _tasks(program: Program, world: Env | HostEnv, config: RunConfig) -> Any:
     """What each seed plays, `[S, ...]`; on the host there is no such thing."""
     if isinstance(world, HostEnv):
         return ()
-    keys = jax.vmap(seed_key)(np.arange(config.seed, config.seed + config.seeds))
-    return jax.vmap(lambda key: task_of(world, key))(keys)
+    keys = program.seed_keys(config.seed)
+    return jax.vmap(lambda key: task_of(world, jax.random.wrap_key_data(key)))(keys)
 
 
 def _play(program: Program, state: Any, how: _Protocol) -> Score:

@@ -59,7 +59,9 @@ class Run:
     @property
     def steps(self) -> int:
         """Of each seed, in the newest checkpoint: where a resumed run goes on."""
-        return max(map(checkpoint.steps_of, checkpoint.listed(self.path / "checkpoints")), default=0)
+        return max(
+            map(checkpoint.steps_of, checkpoint.listed(self.path / "checkpoints")), default=0
+        )
 
     @property
     def finished(self) -> bool:

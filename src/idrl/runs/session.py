@@ -77,8 +77,8 @@ def run_session(
     keep: bool = False,
 ) -> None:
     """Train from the newest checkpoint, or from the beginning, to the end, or to where `until` or
-    a callback says so: they are asked whenever new rows are in the records. `sinks` opens the run's sinks, once
-    the folder is this process's own; `keep`: write the config down."""
+    a callback says so: they are asked whenever new rows are in the records. `sinks` opens the run's
+    sinks, once the folder is this process's own; `keep`: write the config down."""
     folder.lock()
     program = told = saver = None
     try:
@@ -99,7 +99,19 @@ def run_session(
             if place is not None:
                 state = saver.refill(state, meta["iteration"])
             recorder = Recorder(folder, config, env, Survey(program.agent, env), told, meta)
-            _train(program, state, meta, saver, recorder, folder, config, watchers, display, stop, until)
+            _train(
+                program,
+                state,
+                meta,
+                saver,
+                recorder,
+                folder,
+                config,
+                watchers,
+                display,
+                stop,
+                until,
+            )
     finally:
         if saver is not None:
             saver.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
@@ -64,6 +65,8 @@ class RecordTable:
 
     def where(self, **values: Any) -> RecordTable:
         """The rows whose columns have these values."""
+        if not len(self):
+            return self
         chosen = np.ones(len(self), bool)
         for name, value in values.items():
             chosen &= self[name] == value
@@ -72,7 +75,7 @@ class RecordTable:
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame`."""
         try:
-            import pandas
+            pandas = importlib.import_module("pandas")
         except ImportError:
             raise IdrlError(
                 "to_pandas() needs pandas, which is not installed: pip install pandas."
@@ -84,8 +87,13 @@ class RecordTable:
         if not len(self):
             return head
         ends = len(self) > 2 * _SHOWN
-        numbers = [*range(_SHOWN), *range(len(self) - _SHOWN, len(self))] if ends else range(len(self))
-        lines = [[*map(_cell, self.columns)], *([_cell(x[i]) for x in self._columns.values()] for i in numbers)]
+        numbers = (
+            [*range(_SHOWN), *range(len(self) - _SHOWN, len(self))] if ends else range(len(self))
+        )
+        lines = [
+            [*map(_cell, self.columns)],
+            *([_cell(x[i]) for x in self._columns.values()] for i in numbers),
+        ]
         if ends:
             lines.insert(1 + _SHOWN, ["…"] * len(self.columns))
         widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
