@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from idrl.errors import IdrlError
+from idrl.system.arguments import brief, check_heads, check_moments, known, need
 
 Array = Any  # a NumPy or a JAX array
 
@@ -41,7 +42,7 @@ class Decision(NamedTuple):
     probs: Array  # the distribution that `action` was drawn from
 
     def __repr__(self) -> str:
-        return _brief("Decision", self)
+        return brief(self)
 
     @property
     def candidates(self) -> None:
@@ -67,7 +68,7 @@ class Comparison(NamedTuple):
     candidates: Array  # [..., A, D]
 
     def __repr__(self) -> str:
-        return _brief("Comparison", self)
+        return brief(self)
 
     @property
     def taken(self) -> Array:
@@ -78,17 +79,6 @@ class Comparison(NamedTuple):
 
 
 Decided = Decision | Comparison
-
-
-def _brief(name: str, decision: Any) -> str:
-    """The action and the shapes: numbers of a batch would fill a screen."""
-    action = decision.action
-    if isinstance(action, jax.core.Tracer) or not hasattr(action, "shape"):
-        return f"{name}(action={action}, …)"
-    shown = np.array2string(np.asarray(action), threshold=8, edgeitems=3)
-    rest = ", ".join(decision._fields[1:8])
-    several = "" if decision.candidates is None else f", candidates {decision.candidates.shape}"
-    return f"{name}(action={shown}; {rest}: {decision.mu.shape}{several})"
 
 
 def decide(
@@ -117,11 +107,8 @@ def decide(
     """
     xp = _namespace(q_heads, return_variance, rho2, mask, lam, beta)
     q_heads = _floating(xp, q_heads)
-    check_heads(q_heads, mask)
-    _fits("return_variance", return_variance, q_heads, each=True)
-    for name, value in (("rho2", rho2), ("lam", lam), ("beta", beta)):
-        _fits(name, value, q_heads)
-    _known("noise", noise, NOISES)
+    check_heads(q_heads, mask, return_variance, rho2=rho2, lam=lam, beta=beta)
+    known("noise", noise, NOISES)
     if return_variance is None:
         noise = "constant"
     mu, sigma2 = moments(q_heads)
@@ -156,15 +143,15 @@ def decide_moments(
     (the heads of an ensemble), serve `regret="bayes"`, `info_gain="variance"`, and stand in for a
     missing `cov`.
     """
-    for name, value, known in (
+    for name, value, names in (
         ("regret", regret, REGRETS),
         ("info_gain", info_gain, INFO_GAINS),
         ("policy", policy, POLICIES),
     ):
-        _known(name, value, known)
+        known(name, value, names)
     xp = _namespace(mu, sigma2, rho2, cov, samples, mask, lam, beta)
     mu = _floating(xp, mu)
-    _check_moments(mu, sigma2, rho2, cov, samples, mask, lam, beta)
+    check_moments(mu, sigma2, cov, samples, mask, rho2=rho2, lam=lam, beta=beta)
     samples = None if samples is None else xp.asarray(samples, dtype=mu.dtype)
     sigma2 = xp.maximum(xp.asarray(sigma2, dtype=mu.dtype), 0)
     rho2 = xp.broadcast_to(xp.asarray(rho2, dtype=mu.dtype), mu.shape)
@@ -176,7 +163,7 @@ def decide_moments(
     if regret == "conservative":
         delta = _conservative_regret(xp, mu, sigma, lam, allowed)
     else:
-        delta = _bayes_regret(xp, _need(samples, "regret='bayes'"), allowed)
+        delta = _bayes_regret(xp, need(samples, "regret='bayes'"), allowed)
     if info_gain == "log":
         # ρ² = 0 with σ² > 0 would teach everything: the largest finite number keeps it a number.
         ceiling = xp.asarray(np.finfo(mu.dtype).max, dtype=mu.dtype)
@@ -185,7 +172,7 @@ def decide_moments(
     elif info_gain == "ucb":
         gain = _ucb_gain(xp, mu, sigma2, rho2, cov, samples, lam, allowed)
     else:
-        gain = _variance_gain(xp, _need(samples, "info_gain='variance'"), allowed)
+        gain = _variance_gain(xp, need(samples, "info_gain='variance'"), allowed)
     gain = gain + xp.asarray(eps2, dtype=mu.dtype)
 
     # ε₂ keeps the gain above 0; a caller who sets ε₂ = 0 gets the limits of Δ²/I as I → 0.
@@ -239,11 +226,11 @@ def observation_noise(
     below, with no floor; `tempered` adds the normalised variance to `rho2`, so that an action
     without noise teaches no more than it would under `constant`.
     """
-    _known("noise", noise, NOISES)
+    known("noise", noise, NOISES)
     xp = _namespace(like, return_variance, rho2, mask)
     if noise == "constant":
         return xp.broadcast_to(xp.asarray(rho2, dtype=like.dtype), like.shape)
-    variance = xp.asarray(_need(return_variance, f"noise={noise!r}"), dtype=like.dtype)
+    variance = xp.asarray(need(return_variance, f"noise={noise!r}"), dtype=like.dtype)
     if noise == "return":
         return variance
     # A non-finite variance condemns its own action, not the others through their mean.
@@ -279,7 +266,7 @@ def _bayes_regret(xp, samples, allowed):
 def _ucb_gain(xp, mu, sigma2, rho2, cov, samples, lam, allowed):
     """What the action teaches about the value of the most optimistic one, `u`, alone."""
     if cov is None:
-        samples = _need(samples, "info_gain='ucb' without `cov`")
+        samples = need(samples, "info_gain='ucb' without `cov`")
         with np.errstate(invalid="ignore", over="ignore"):
             centred = samples - samples.mean(-2, keepdims=True)
             cov = xp.einsum("...ka,...kb->...ab", centred, centred) / samples.shape[-2]
@@ -349,60 +336,6 @@ def _draw(xp, probs, key):
     action = (xp.cumsum(probs, -1) <= u[..., None]).sum(-1)
     last_possible = probs.shape[-1] - 1 - (probs[..., ::-1] > 0).argmax(-1)
     return xp.minimum(action, last_possible)
-
-
-def check_heads(q_heads: Array, mask: Array | None = None) -> None:
-    """Refuse heads that are not `[..., K, A]`, and a mask that is not one of their actions."""
-    shape = np.shape(q_heads)
-    if len(shape) < 2 or not all(shape[-2:]):
-        raise IdrlError(f"q_heads has shape {shape}; it is [..., K, A], K heads of A actions each.")
-    _fits("mask", mask, q_heads, each=True)
-
-
-def _fits(name: str, value: Any, q_heads: Array, each: bool = False) -> None:
-    """`each`: there must be one for each action."""
-    shape = np.shape(q_heads)
-    _fit(name, value, (*shape[:-2], shape[-1]), f"q_heads of shape {shape}", each)
-
-
-def _check_moments(mu, sigma2, rho2, cov, samples, mask, lam, beta) -> None:
-    shape = mu.shape
-    if not shape or not shape[-1]:
-        raise IdrlError(f"mu has shape {shape}; it is [..., A], one number for each action.")
-    beside = f"mu of shape {shape}"
-    for name, value in (("sigma2", sigma2), ("mask", mask)):
-        _fit(name, value, shape, beside, each=True)
-    for name, value in (("rho2", rho2), ("lam", lam), ("beta", beta)):
-        _fit(name, value, shape, beside)
-    _fit("cov", cov, (*shape, shape[-1]), beside, each=True)
-    draws = np.shape(samples)[-2:-1] or (1,)  # as many as there are
-    _fit("samples", samples, (*shape[:-1], *draws, shape[-1]), beside, each=True)
-
-
-def _fit(name: str, value: Any, shape: tuple[int, ...], beside: str, each: bool = False) -> None:
-    """Refuse what NumPy would not stretch to `shape`, or, where there is to be one for `each`
-    action, would stretch over the actions."""
-    if value is None:
-        return
-    has = np.shape(value)
-    fits = len(has) <= len(shape) and all(
-        n in (1, m) for n, m in zip(has[::-1], shape[::-1], strict=False)
-    )
-    if not fits or (each and has[-1:] != shape[-1:]):
-        or_one = "" if each else ", or one number"
-        raise IdrlError(f"{name} has shape {has}; with {beside} it is {shape}{or_one}.")
-
-
-def _need(value, by: str):
-    if value is None:
-        what = "the variance of the return" if by.startswith("noise") else "posterior samples"
-        raise IdrlError(f"{by} needs {what}, and none was given")
-    return value
-
-
-def _known(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise IdrlError(f"{name}={value!r} is not one of {', '.join(known)}")
 
 
 def _floating(xp, x):
