@@ -228,10 +228,11 @@ def _check_step(name: str, step: Step, shape: tuple[int, ...], dtype: Any) -> No
 
 def _aval(value: Any) -> tuple[tuple[int, ...], Any] | None:
     """Shape and dtype; None of what is no array."""
-    try:
-        return tuple(jnp.shape(value)), jnp.result_type(value)
-    except (TypeError, ValueError):
-        return None
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return tuple(value.shape), value.dtype
+    if isinstance(value, bool | int | float):
+        return (), jnp.result_type(value)
+    return None
 
 
 def _shown(value: Any) -> str:

@@ -157,12 +157,12 @@ def check_callbacks(callbacks: Any) -> tuple[Callback, ...]:
                 f"callbacks holds the class {one.__name__}; make one: {one.__name__}()."
             )
         if not isinstance(one, Callback):
-            raise IdrlError(f"callbacks holds {_kind(one)}; each is an object of an idrl.Callback.")
+            raise IdrlError(f"callbacks holds one {_kind(one)}; each is an idrl.Callback.")
     return tuple(callbacks)
 
 
 def _kind(value: Any) -> str:
-    return f"a {type(value).__name__}"
+    return f"of type {type(value).__name__}"
 
 
 def _sentence(one: Callback, method: str, error: BaseException) -> str:
