@@ -17,7 +17,15 @@ _HOME = {
     "evaluate": "runs.api",
     "open_run": "runs.api",
     "Run": "runs.api",
+    "Callback": "runs.callbacks",
+    "TrainingProgress": "runs.callbacks",
+    "EvaluationResult": "runs.callbacks",
+    "RecordTable": "runs.tables",
     "Policy": "runs.policy",
+    "Score": "training.evaluation",
+    "play": "inspect.play.episode",
+    "explain": "inspect.explain",
+    "compare": "report.comparing",
     "register_agent": "agents",
     "AgentSpec": "agents",
     "register_env": "envs",
@@ -30,7 +38,7 @@ _HOME = {
     "RunFailed": "errors",
     "TrainingDiverged": "errors",
 }
-_MODULES = ("ids", "rules", "losses", "agents", "envs", "bandits")
+_MODULES = ("ids", "rules", "losses", "agents", "envs", "bandits", "report")  # report(…) makes one
 
 __all__ = [*_HOME, *_MODULES]
 
@@ -41,8 +49,15 @@ if TYPE_CHECKING:  # what __getattr__ finds, for type checkers and editors
     from idrl.envs import Env, Step, family, register_env  # noqa: F401
     from idrl.errors import IdrlError, RunFailed, TrainingDiverged  # noqa: F401
     from idrl.ids import Decision  # noqa: F401
+    from idrl.inspect.explain import explain  # noqa: F401
+    from idrl.inspect.play.episode import play  # noqa: F401
+    from idrl.report.comparing import compare  # noqa: F401
+    from idrl.report.writing import make_report as report  # noqa: F401
     from idrl.runs.api import Run, evaluate, load, open_run, train  # noqa: F401
+    from idrl.runs.callbacks import Callback, EvaluationResult, TrainingProgress  # noqa: F401
     from idrl.runs.policy import Policy  # noqa: F401
+    from idrl.runs.tables import RecordTable  # noqa: F401
+    from idrl.training.evaluation import Score  # noqa: F401
 
 
 def __getattr__(name: str):

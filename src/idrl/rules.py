@@ -10,28 +10,39 @@ import jax
 import jax.numpy as jnp
 
 from idrl import ids
+from idrl.errors import IdrlError
 from idrl.ids import Decision
+from idrl.system.arguments import check_heads
 
 
 def greedy(q_heads: jax.Array, **described) -> Decision:
     """The action with the largest mean over the heads."""
+    check_heads(q_heads, described.get("mask"))
     return _choose(q_heads, _finite(q_heads.mean(-2)), **described)
 
 
 def ucb(q_heads: jax.Array, *, lam: float = 0.1, **described) -> Decision:
     """The action with the largest mean plus λ standard deviations (Chen et al. 2017)."""
+    check_heads(q_heads, described.get("mask"))
     mu, sigma2 = ids.moments(q_heads)
     return _choose(q_heads, _finite(mu + lam * jnp.sqrt(sigma2)), lam=lam, **described)
 
 
 def thompson(q_heads: jax.Array, head: jax.Array, **described) -> Decision:
     """The greedy action of one head; `head` `[...]` is the one drawn for the episode."""
+    check_heads(q_heads, described.get("mask"))
+    if jnp.shape(head) != q_heads.shape[:-2]:
+        raise IdrlError(
+            f"head has shape {jnp.shape(head)}; with q_heads of shape {q_heads.shape} it is "
+            f"{q_heads.shape[:-2]}, the number of a head for each state."
+        )
     one = jnp.take_along_axis(q_heads, head[..., None, None], -2)[..., 0, :]
     return _choose(q_heads, _finite(one), **described)
 
 
 def given(q_heads: jax.Array, action: int, **described) -> Decision:
     """An action that was chosen by something else."""
+    check_heads(q_heads, described.get("mask"))
     score = jnp.where(jnp.arange(q_heads.shape[-1]) == action, 0.0, -jnp.inf)
     mu = q_heads.mean(-2)
     return _choose(q_heads, jnp.broadcast_to(score, mu.shape), **described)
@@ -39,6 +50,7 @@ def given(q_heads: jax.Array, action: int, **described) -> Decision:
 
 def vote(q_heads: jax.Array, *, mask=None, **described) -> Decision:
     """The action most heads are greedy on; ties go to the larger mean, then the lower index."""
+    check_heads(q_heads, mask)
     mu = _finite(q_heads.mean(-2))
     if mask is not None:
         mu = jnp.where(mask, mu, -jnp.inf)

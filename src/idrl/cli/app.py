@@ -253,10 +253,10 @@ def _evaluate(options, console) -> int:
 def _explain(options, console) -> int:
     from rich.table import Table
 
-    from idrl.inspect import explain as explaining
+    from idrl.inspect.explain import explain
     from idrl.report.decisions import SYMBOLS, decision_figure, decision_rows
 
-    moment = explaining.moment(options.run, seed=options.seed, step=options.step)
+    moment = explain(options.run, seed=options.seed, step=options.step)
     table = Table(title=moment.title, title_justify="left")
     for name in ("", "action", *SYMBOLS):
         table.add_column(name, justify="right")
