@@ -8,13 +8,6 @@ from idrl.agents.control import ControlAgent
 from idrl.agents.spec import AgentSpec
 from idrl.errors import IdrlError
 
-# Who explores alike: by the kind of rule, with discrete actions and with continuous ones.
-_ALIKE = {
-    "ids": ("c51-ids", "ddpg-ids"),
-    "ucb": ("bootstrapped-ucb", "ddpg-ucb"),
-    "thompson": ("bootstrapped-dqn", "ddpg-thompson"),
-}
-
 
 def make_agent(
     spec: AgentSpec, obs_shape: tuple[int, ...], actions: Actions, env: str = "the environment"
@@ -22,9 +15,8 @@ def make_agent(
     """Refuses an agent that cannot choose among `actions`, and names one that can."""
     continuous = isinstance(actions, Box)
     if continuous != (spec.actor is not None):
-        numbered, of_box = _ALIKE.get(spec.explore.kind, ("dqn", "td3"))
         need = "discrete ones" if spec.actor is None else "continuous ones"
-        fits = of_box if continuous else numbered
+        fits = spec.explore.example_agents[continuous]
         raise IdrlError(
             f"{env} has {in_words(actions)}, and this agent is for {need}; try {fits!r}."
         )

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import typing
-
 from idrl.agents import agent_names, agent_summary
-from idrl.agents.rule import Rule
+from idrl.agents.rule_base import Rule
 from idrl.envs import families
 from idrl.envs.registry import atari_games
 
 
 def everything(what: str | None = None) -> dict[str, dict[str, str]]:
-    rules = {r.kind: (r.__doc__ or "").strip().split("\n")[0] for r in typing.get_args(Rule)}
+    rules = {kind: rule.summary() for kind, rule in Rule.options().items()}
     envs = families()
     envs["atari/GAME"] += f": {', '.join(atari_games())}"
     found = {
