@@ -71,8 +71,9 @@ class Sample(ActorRule):
 @rule("gaussian_noise")
 @dataclass(frozen=True)
 class GaussianNoise(ActorRule):
-    """The actor's action with noise that is drawn anew at every step; `scale` is its standard
-    deviation in halves of the box."""
+    """The actor's action with noise that is drawn anew at every step.
+
+    `scale` is its standard deviation in halves of the box."""
 
     scale: float = 0.1  # Fujimoto et al. 2018
 
@@ -88,8 +89,9 @@ class GaussianNoise(ActorRule):
 @rule("ou_noise")
 @dataclass(frozen=True)
 class OuNoise(ActorRule):
-    """The actor's action with an Ornstein–Uhlenbeck process: x ← (1 − θ)·x + scale·N(0, 1), from 0
-    at the start of an episode."""
+    """The actor's action with an Ornstein–Uhlenbeck process on it (Lillicrap et al. 2016).
+
+    x ← (1 − θ)·x + scale·N(0, 1), from 0 at the start of an episode."""
 
     scale: float = 0.2  # Lillicrap et al. 2016
     theta: float = 0.15

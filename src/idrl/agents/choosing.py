@@ -147,11 +147,11 @@ class Thompson(WithEpsilon):
 @rule("return_thompson")
 @dataclass(frozen=True)
 class ReturnThompson(Thompson):
-    """Follow one head for an episode, and at every step a return drawn from the return head's
-    distribution around it (Moerland et al. 2017).
+    """One head for an episode, and a drawn return at every step (Moerland et al. 2017).
 
-    It adds the noise of the return to the uncertainty of its mean, and so keeps choosing noisy
-    actions however well they are known: the paper's argument against it.
+    The return is drawn from the return head's distribution around the head that is followed. That
+    adds the noise of the return to the uncertainty of its mean, and so the rule keeps choosing
+    noisy actions however well they are known: the paper's argument against it.
     """
 
     @property

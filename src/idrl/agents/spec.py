@@ -110,3 +110,8 @@ class AgentSpec:
                     f"heads.{name}.prior_scale is a spread over heads and needs at least 2 of "
                     f"them, not {head.members}; set heads.{name}.prior_scale=0."
                 )
+            if head.prior_scale > 0 and not head.says_q:
+                raise IdrlError(
+                    f"heads.{name}.prior_scale is added to Q-functions, and what a head of kind "
+                    f"{head.kind!r} says is none: its `says_q` is false."
+                )

@@ -111,7 +111,7 @@ def parser() -> argparse.ArgumentParser:
     c.set_defaults(call=_explain)
 
     c = commands.add_parser("list", help="what there is, with a line on each")
-    c.add_argument("what", nargs="?", choices=("agents", "envs", "rules"))
+    c.add_argument("what", nargs="?", choices=_LISTS)
     c.set_defaults(call=_list)
     add_bandit(commands)
     add_bsuite(commands)
@@ -121,6 +121,7 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+_LISTS = ("agents", "envs", "rules", "heads", "trunks", "optimisers")
 _LONG = ("train", "sweep", "bsuite")  # whose work is more than what they print
 
 

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from idrl.agents import agent_names, agent_summary
+from idrl.agents.optimisers import Optimiser
 from idrl.agents.rule_base import Rule
 from idrl.envs import families
 from idrl.envs.registry import atari_games
+from idrl.networks.heads import Head
+from idrl.networks.trunks import Trunk
+from idrl.schema import Part
+
+PARTS: dict[str, type[Part]] = {
+    "rules": Rule, "heads": Head, "trunks": Trunk, "optimisers": Optimiser
+}  # fmt: skip
 
 
 def everything(what: str | None = None) -> dict[str, dict[str, str]]:
-    rules = {kind: rule.summary() for kind, rule in Rule.options().items()}
     envs = families()
     envs["atari/GAME"] += f": {', '.join(atari_games())}"
     found = {
         "agents": {name: agent_summary(name) for name in agent_names()},
         "envs": envs,
-        "rules": rules,
+        **{category: _summaries(parts) for category, parts in PARTS.items()},
     }
     return {what: found[what]} if what else found
+
+
+def _summaries(category: type[Part]) -> dict[str, str]:
+    return {kind: part.summary() for kind, part in category.options().items()}

@@ -167,10 +167,12 @@ class ActorHead(Head):
 @head("actor")
 @dataclass(frozen=True, kw_only=True)
 class Actor(ActorHead):
-    """One action for each state (Lillicrap et al. 2016). `smoothing` is the standard deviation of
-    the noise on the action that targets are computed with, cut at `smoothing_clip` (TD3: 0.2 and
-    0.5), in halves of the box. `restraint` is the price of the squares of what goes into tanh: far
-    out it is flat, and an actor that is there has no slope to come back by.
+    """One action for each state (Lillicrap et al. 2016).
+
+    `smoothing` is the standard deviation of the noise on the action that targets are computed with,
+    cut at `smoothing_clip` (TD3: 0.2 and 0.5), in halves of the box. `restraint` is the price of
+    the squares of what goes into tanh: far out it is flat, and an actor that is there has no slope
+    to come back by.
 
     `targets`: each critic of an ensemble bootstraps on what its own target says of the actor's
     action; on the smallest of them all (`least`: clipped double Q-learning, Fujimoto et al. 2018);
@@ -251,8 +253,9 @@ class _Gaussian(nn.Module):
 @head("gaussian_actor")
 @dataclass(frozen=True, kw_only=True)
 class GaussianActor(ActorHead):
-    """A distribution over actions that is paid for its entropy (SAC, Haarnoja et al. 2018). The
-    temperature is learned so that the entropy is `entropy` nats times the action's numbers."""
+    """A distribution over actions that is paid for its entropy (SAC, Haarnoja et al. 2018).
+
+    The temperature is learned so that the entropy is `entropy` nats times the action's numbers."""
 
     climbs: Literal["mean", "first", "least"] = "least"
     targets: Literal["own", "least"] = "least"

@@ -15,8 +15,7 @@ from idrl.networks.heads.base import ReturnHead, Transition, equally, head, requ
 @head("categorical")
 @dataclass(frozen=True, kw_only=True)
 class Categorical(ReturnHead):
-    """The distribution of the return on fixed atoms (C51, Bellemare et al. 2017). Rainbow's
-    is `double`."""
+    """The distribution of the return on fixed atoms (C51, Bellemare et al. 2017)."""
 
     atoms: int = 51  # Table 2
     v_min: float = -10.0  # Table 2
