@@ -72,7 +72,7 @@ def test_a_gymnax_object_trains(tmp_path):
 def test_a_registered_agent_trains(tmp_path):
     from idrl.agents import declared
 
-    idrl.register_agent("my-agent", lambda: declared("dqn-ids"))
+    idrl.register_agent("my-agent", lambda: declared("dqn-ids"), presets="all")
     settings = SMALL | {"heads": {"q": {"hidden": [8], "k": 4}}}
     run = idrl.train("my-agent", probes(), steps=100, settings=settings, out=tmp_path / "run")
     assert run.config.agent == "my-agent"

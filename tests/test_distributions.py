@@ -8,7 +8,7 @@ import pytest
 from displays import Dies
 
 import idrl
-from idrl.agents.choosing import RuleContext
+from idrl.agents.rule_base import RuleContext
 from idrl.config import resolve
 from idrl.envs import make_env
 from idrl.report.distributions import distribution_bands

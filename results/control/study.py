@@ -21,7 +21,7 @@ import numpy as np
 
 import idrl
 from idrl.agents import agent_names, declared
-from idrl.agents.actor_rules import Follow, Undirected
+from idrl.agents.actor_rules import Follow
 from idrl.agents.choosing import Greedy
 from idrl.envs import make_env
 from idrl.report.statistics import interval
@@ -70,7 +70,7 @@ def _row(path: Path) -> dict[str, str]:
     # Of what gambles pay nobody should be proud.
     lasts = last["raw_return" if "raw_return" in last else "return_mean"].tolist()
     told = {"last": lasts, "best": _raw(idrl.evaluate(run, episodes=100))}
-    if not isinstance(run.config.explore, Undirected):
+    if not run.config.explore.follows_actor:
         greedy = isinstance(run.config.evaluate, Greedy)
         told["actor" if greedy else "greedy"] = _raw(_last(run, Follow() if greedy else Greedy()))
     row = {

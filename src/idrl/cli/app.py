@@ -111,7 +111,7 @@ def parser() -> argparse.ArgumentParser:
     c.set_defaults(call=_explain)
 
     c = commands.add_parser("list", help="what there is, with a line on each")
-    c.add_argument("what", nargs="?", choices=("agents", "envs", "rules"))
+    c.add_argument("what", nargs="?", choices=_LISTS)
     c.set_defaults(call=_list)
     add_bandit(commands)
     add_bsuite(commands)
@@ -128,8 +128,7 @@ def parser() -> argparse.ArgumentParser:
 
 # Commands that agents and environments of one's own may be given to.
 _OPEN = ("train", "evaluate", "explain", "list", "bsuite", "play", "sweep")
-
-
+_LISTS = ("agents", "envs", "rules", "heads", "trunks", "optimisers")
 _LONG = ("train", "sweep", "bsuite")  # whose work is more than what they print
 
 

@@ -27,7 +27,7 @@ BANDS = ("range", "interval")
 MARK = "report.json"  # tells a folder that an earlier report made, and may be written over
 
 
-class Part(NamedTuple):
+class ReportPart(NamedTuple):
     """A section as it was written."""
 
     section: Section
@@ -38,7 +38,7 @@ class Part(NamedTuple):
 
 
 class Report(NamedTuple):
-    parts: list[Part]
+    parts: list[ReportPart]
     left_out: list[LeftOut]
     remarks: list[str]  # what a reader must know about what was kept apart or is missing
     path: Path  # its folder
@@ -88,7 +88,7 @@ def make_report(
         for sheet in made:
             sheet.write(folder)
         figures = write_figures(section, folder, band=band, reference=published)
-        parts.append(Part(section, name, made, figures, _configs(section, folder, name)))
+        parts.append(ReportPart(section, name, made, figures, _configs(section, folder, name)))
     report = Report(parts, left_out, remarks, out)
     write_whole(out / "report.md", markdown(report))
     write_page(report, out / "index.html", band=band, reference=published)

@@ -13,7 +13,6 @@ from idrl.agents import make_agent
 from idrl.config import RunConfig
 from idrl.envs import Env, HostEnv
 from idrl.errors import IdrlError, TrainingDiverged
-from idrl.networks.trunks import NatureCnn
 from idrl.runs.callbacks import CallbackFailed, Watchers
 from idrl.runs.recording import Recorder
 from idrl.runs.resuming import Found, check_step, damage, find, load_state
@@ -51,7 +50,7 @@ class Interrupted(Exception):
 
 def prepare_memory(config: RunConfig) -> None:
     """Before JAX is first used: the networks whose programs are large on a CPU."""
-    if isinstance(config.trunk, NatureCnn):
+    if config.trunk.large_programs:
         keep_memory()
 
 
