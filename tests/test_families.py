@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import gymnasium
@@ -298,3 +300,11 @@ def _texts(path):
                 yield node.value
         elif isinstance(node, ast.ImportFrom) and "envs.families." in (node.module or ""):
             yield node.module.rpartition("envs.families.")[2].partition(".")[0]
+
+
+def test_listing_families_imports_no_library_of_environments():
+    code = (
+        "import sys; from idrl.envs import families; assert 'gym/ID' in families(); "
+        "heavy = {'gymnasium', 'gymnax', 'ale_py', 'brax'} & set(sys.modules); assert not heavy"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
