@@ -93,8 +93,8 @@ def resolve(
     if presets_of(agent) == "task" and starts >= steps:  # most likely Atari's, by default
         raise IdrlError(
             f"the agent {agent!r} starts to learn after {starts:,} steps, and the run has "
-            f"{steps:,}; declare learning=idrl.Learning(learning_starts_steps=…), or register the agent with "
-            'presets="all".'
+            f"{steps:,}; declare learning=idrl.Learning(learning_starts_steps=…), or register the "
+            'agent with presets="all".'
         )
     return config
 
