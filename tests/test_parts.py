@@ -110,7 +110,7 @@ def declare(**changes):
         heads={"z": Categorical(hidden=(9,), atoms=11)},
         explore=Greedy(),
         evaluate=Greedy(),
-        learning=idrl.Learning(batch_size=5, gamma=0.9),
+        learning=idrl.Learning(batch_size=5, gamma=0.9, learning_starts_steps=50),
     )
     return replace(spec, **changes)
 
@@ -129,7 +129,8 @@ def test_a_preset_lays_over_a_declaration_what_the_task_decides(agents):
     built_in = resolve("c51", "deep_sea/10")
     assert (config.training, config.evaluation) == (built_in.training, built_in.evaluation)
     # a discount that is part of the task, and rewards as Atari has them
-    assert resolve("modest", "noisy_chain/6").learning == idrl.Learning(batch_size=5, gamma=0.99)
+    chained = resolve("modest", "noisy_chain/6").learning
+    assert chained == replace(declare().learning, gamma=0.99)
     assert resolve("modest", "atari/pong").learning.rewards == "clip"
 
 
@@ -158,6 +159,9 @@ def test_agents_that_are_refused(agents):
     ):
         with pytest.raises(idrl.IdrlError, match=sentence):
             idrl.register_agent(*given)
+    idrl.register_agent("late", lambda: declare(learning=idrl.Learning()))
+    with pytest.raises(idrl.IdrlError, match="'late' starts to learn after 50,000 steps"):
+        resolve("late", "deep_sea/10")
     idrl.register_agent("one", lambda: None)
     with pytest.raises(idrl.IdrlError, match="returned None, no AgentSpec"):
         resolve("one", "deep_sea/10")

@@ -88,7 +88,15 @@ def resolve(
     data = merge(data, _laid(data, preset(data, env, obs_shape, named), presets_of(agent)))
     for change in (file | {"env": env}, *changes):
         data = merge(data, change)
-    return build(RunConfig, data)
+    config = build(RunConfig, data)
+    starts, steps = config.learning.learning_starts_steps, config.training.steps
+    if presets_of(agent) == "task" and starts >= steps:  # most likely Atari's, by default
+        raise IdrlError(
+            f"the agent {agent!r} starts to learn after {starts:,} steps, and the run has "
+            f"{steps:,}; declare learning=idrl.Learning(learning_starts_steps=…), or register the "
+            'agent with presets="all".'
+        )
+    return config
 
 
 # What a task decides by itself; the rest of a preset is for the built-in agents, and for those that
