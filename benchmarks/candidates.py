@@ -19,7 +19,8 @@ import numpy as np
 
 import idrl
 from idrl.agents import make_agent
-from idrl.agents.choosing import Ids, RuleContext
+from idrl.agents.choosing import Ids
+from idrl.agents.rule_base import RuleContext
 from idrl.envs import make_env
 from idrl.inspect.walking import walk
 from idrl.networks.heads.actors import Candidates

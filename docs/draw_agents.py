@@ -12,10 +12,11 @@ from html import escape
 from pathlib import Path
 
 from idrl.agents import AgentSpec, agent_names, declared
-from idrl.agents.actor_rules import GaussianNoise, OuNoise, Sample, Undirected
+from idrl.agents.actor_rules import GaussianNoise, OuNoise, Sample
 from idrl.agents.choosing import EpsilonGreedy, Ids, ReturnThompson, Thompson, Ucb, Vote
-from idrl.agents.rule import Rule
-from idrl.agents.spec import Adam, Learning, RmsProp
+from idrl.agents.optimisers import Adam, RmsProp
+from idrl.agents.rule_base import Rule
+from idrl.agents.spec import Learning
 from idrl.networks.heads import (
     Actor,
     Bayesian,
@@ -171,7 +172,7 @@ def rule_says(rule: Rule) -> list[str]:
         return [f"+ {rule.scale:g}·N(0, 1)"]
     if isinstance(rule, OuNoise):
         return ["+ x, a process with", f"θ = {rule.theta:g}, scale {rule.scale:g}"]
-    if isinstance(rule, Undirected):
+    if rule.follows_actor:
         return ["a draw"] if isinstance(rule, Sample) else ["the actor’s action"]
     if isinstance(rule, Ids):
         noise = f"ρ² = {rule.rho2:g}" if rule.noise == "constant" else f"noise {rule.noise}"
@@ -193,7 +194,7 @@ def told(spec: AgentSpec, rule: Rule) -> dict[str, str]:
     """Which heads a rule listens to, and for what."""
     q = max(spec.heads, key=lambda key: spec.heads[key].members)
     z = next((key for key, head in spec.heads.items() if head.knows_variance), None)
-    if isinstance(rule, Undirected):
+    if rule.follows_actor:
         assert spec.actor is not None
         return {spec.actor: "a"}
     if spec.actor is not None:

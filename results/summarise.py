@@ -9,20 +9,18 @@ import sys
 
 from idrl.report.statistics import solved_episode
 from idrl.runs.api import open_run
-from idrl.storage.records import numbers
 
 
 def rows(what: str, path: str):
     run = open_run(path)
     name = {"agent": run.config.agent, "env": run.config.env}
     for seed in run.seeds:
-        played = [row for row in run.episodes if row["seed"] == str(seed)]
-        judged = [row for row in run.evaluations if row["seed"] == str(seed)]
+        played, judged = run.episodes.where(seed=seed), run.evaluations.where(seed=seed)
         row = {**name, "seed": seed, "episodes": len(played), "steps": judged[-1]["steps"]}
         if what == "solved":
-            row["solved_at_episode"] = solved_episode(numbers(played, "bad")) or "not"
-        row["last_evaluation"] = round(float(judged[-1]["return_mean"]), 4)
-        row["best_evaluation"] = round(float(judged[-1]["best"]), 4)
+            row["solved_at_episode"] = solved_episode(played["bad"].tolist()) or "not"
+        row["last_evaluation"] = round(judged[-1]["return_mean"], 4)
+        row["best_evaluation"] = round(judged[-1]["best"], 4)
         yield row
 
 

@@ -35,7 +35,7 @@ def resolve_command(line):
 def test_every_agent_has_a_page():
     # Not `agent_names()`: other tests register agents of their own in the same process.
     files = (ROOT / "src" / "idrl" / "agents").glob("*.py")
-    found = [re.findall(r'@agent\("(.+?)"\)', path.read_text(encoding="utf-8")) for path in files]
+    found = [re.findall(r'@agent\("(.+?)"', path.read_text(encoding="utf-8")) for path in files]
     names = {name for some in found for name in some}
     assert len(names) >= 20
     assert names == set(AGENTS)

@@ -1,4 +1,5 @@
-"""The Python interface: environments of one's own, names for them, resume, damaged checkpoints."""
+"""The Python interface: environments of one's own, names for them, resume, damaged checkpoints,
+loaded agents, records as columns, what the commands are as functions."""
 
 import jax
 import jax.numpy as jnp
@@ -7,6 +8,8 @@ import pytest
 
 import idrl
 from idrl.envs.probes import probes
+
+pytestmark = pytest.mark.usefixtures("compiled_once")
 
 SMALL = {
     "trunk": {"hidden": [8]},
@@ -44,6 +47,15 @@ def test_an_object_a_factory_and_a_name_train_alike(tmp_path):
     tables = {(run.path / "evaluations.csv").read_bytes() for run in runs}
     assert len(tables) == 1
     assert len(runs[0].evaluations) == 2
+    episode = idrl.play(runs[0], Corridor())
+    assert (episode.title, len(episode.sigma)) == (
+        "dqn on Corridor, seed 0, best weights",
+        len(episode.action),
+    )
+    assert idrl.explain(runs[0], Corridor(), step=1).decision.mu.shape == (2,)
+    for call in (idrl.play, idrl.explain, idrl.evaluate):
+        with pytest.raises(idrl.IdrlError, match="environment object"):
+            call(runs[0])
     with pytest.raises(idrl.IdrlError, match="exists already"):
         idrl.register_env("corridor", Corridor)
     with pytest.raises(idrl.IdrlError, match="environment object"):
@@ -72,7 +84,7 @@ def test_a_gymnax_object_trains(tmp_path):
 def test_a_registered_agent_trains(tmp_path):
     from idrl.agents import declared
 
-    idrl.register_agent("my-agent", lambda: declared("dqn-ids"))
+    idrl.register_agent("my-agent", lambda: declared("dqn-ids"), presets="all")
     settings = SMALL | {"heads": {"q": {"hidden": [8], "k": 4}}}
     run = idrl.train("my-agent", probes(), steps=100, settings=settings, out=tmp_path / "run")
     assert run.config.agent == "my-agent"
@@ -113,6 +125,121 @@ def test_numbers_gone_wrong_stop_the_run(tmp_path):
 
     with pytest.raises(TrainingDiverged, match="At step 22 the loss of head q of seed 0"):
         idrl.train("dqn", Broken(), steps=200, settings=SMALL, out=tmp_path / "run")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Two seeds on a task whose draws differ, and which is drawn differently for each."""
+    out = tmp_path_factory.mktemp("api") / "run"
+    settings = SMALL | {"heads": {"q": {"hidden": [8], "k": 3}}}
+    return idrl.train(
+        "bootstrapped-dqn", "deep_sea/4", seeds=2, steps=200, settings=settings, out=out
+    )
+
+
+def test_a_loaded_agent_scores_as_in_its_run(run, tmp_path):
+    whole = idrl.evaluate(run, episodes=5)
+    assert whole.return_mean.shape == (2,)
+    for seed in run.seeds:
+        policy = idrl.load(idrl.load(run, seed).save(tmp_path / "model.safetensors"))
+        alone = idrl.evaluate(policy, episodes=5)
+        assert [x.shape for x in alone[:4]] == [()] * 4
+        assert float(alone.return_mean) == whole.return_mean[seed]
+        assert alone.info["bad"] == whole.info["bad"][seed]
+    assert repr(alone).startswith("Score(return_mean=")
+    assert repr(policy) == (
+        "Policy(bootstrapped-dqn on deep_sea/4, seed 1, observations (4, 4), 2 discrete actions)"
+    )
+    # elsewhere: by name, where the draw of a task is still the seed's own
+    slippery = idrl.evaluate(policy, "deep_sea/4?slip=0.4", episodes=40)
+    again, other = (
+        idrl.evaluate(policy, "deep_sea/4?slip=0.4", episodes=40, seed=seed) for seed in (1, 2)
+    )
+    assert float(again.return_mean) == float(slippery.return_mean) != float(other.return_mean)
+    assert idrl.evaluate(run, "deep_sea/4", episodes=5).return_mean.tolist() == (
+        whole.return_mean.tolist()
+    )
+    for agent in (policy, run):
+        with pytest.raises(idrl.IdrlError, match=r"shape \(4, 4\) and 2 discrete .* cartpole has"):
+            idrl.evaluate(agent, "cartpole")
+    with pytest.raises(idrl.IdrlError, match="seed is -1"):
+        idrl.evaluate(policy, seed=-1)
+
+
+def test_predict_explores_where_asked_to(run):
+    policy, obs = idrl.load(run, 0), np.eye(4)[0][:, None] * np.eye(4)
+    batch = np.stack([obs] * 64)
+    assert len(set(policy.predict(batch).tolist())) == 1
+    drawn = [policy.predict(batch, deterministic=False) for _ in range(2)]
+    assert drawn[0].tolist() == policy.explain(batch, seed=0).action.tolist()
+    assert drawn[1].tolist() == policy.explain(batch, seed=1).action.tolist()
+    again = policy.predict(batch, deterministic=False, seed=1)  # it does not move the others on
+    assert again.tolist() == drawn[1].tolist()
+    third = policy.predict(batch, deterministic=False)
+    assert third.tolist() == policy.explain(batch, seed=2).action.tolist()
+    heads = {policy.explain(obs, seed=seed).action.item() for seed in range(20)}
+    assert {*drawn[0].tolist(), *drawn[1].tolist()} <= heads
+    only = np.arange(2) == 1
+    assert policy.predict(obs, only, deterministic=False) == 1
+
+
+def test_records_are_columns_of_numbers(run):
+    table = run.evaluations
+    assert table["steps"].dtype == np.int64
+    assert table["return_mean"].dtype == np.float64
+    assert (len(table), table["steps"].tolist()) == (4, [100, 100, 200, 200])
+    assert table.where(seed=1)["steps"].tolist() == [100, 200]
+    assert table[-1] == list(table)[-1] == dict(zip(table.columns, table[-1].values(), strict=True))
+    assert len(table[1:3]) == 2
+    assert dict(table)["best"] is table["best"]
+    assert "regret" in table
+    assert repr(table).splitlines()[0] == "evaluations: 4 rows"
+    assert len(repr(run.episodes).splitlines()) == 1 + 1 + 5 + 1 + 5
+    # an empty cell is NaN: no episode ended since the last row
+    assert np.isnan(idrl.RecordTable.of_rows([{"x": "1"}, {"x": ""}])["x"]).tolist() == [
+        False,
+        True,
+    ]
+    assert run.metrics["loss_q"].shape == (4,)
+    assert {*run.distributions["quantity"]} >= {"sigma2"}
+    assert len(run.frozen) == len(run.frozen.where(seed=0)) == 0
+    with pytest.raises(idrl.IdrlError, match="unknown column of evaluations 'step'; did you mean"):
+        table["step"]
+    with pytest.raises(idrl.IdrlError, match="frozen has no rows yet"):
+        run.frozen["seed"]
+    with pytest.raises(IndexError, match="4 rows"):
+        table[4]
+    pandas = pytest.importorskip("pandas")
+    frame = table.to_pandas()
+    assert isinstance(frame, pandas.DataFrame)
+    assert frame["return_mean"].tolist() == table["return_mean"].tolist()
+
+
+def test_commands_are_functions_too(run, tmp_path):
+    assert repr(run) == (
+        f"Run(bootstrapped-dqn on deep_sea/4, seeds 0 to 1, 200 of 200 steps, {str(run.path)!r})"
+    )
+    written = idrl.report(run, tmp_path / "report")
+    assert (written.path / "index.html").is_file()
+    assert repr(written).startswith("Report(deep_sea")
+    assert idrl.report.writing  # the package of that name
+    with pytest.raises(idrl.IdrlError, match="bands is 'both'"):
+        idrl.report([run], tmp_path / "other", bands="both")
+    found = idrl.compare(run, run.path)
+    assert found.chance.value == 0.5
+    assert repr(found) == f"AgentComparison({found.verdict})"
+    page = tmp_path / "play.html"
+    episode = idrl.play(run, seed=1, acting="evaluate", page=page)
+    assert page.stat().st_size > 1000
+    assert episode.save_page(tmp_path / "same.html").read_bytes() == page.read_bytes()
+    loaded = idrl.play(idrl.load(run, 1), acting="evaluate")
+    assert loaded.action.tolist() == episode.action.tolist()
+    assert repr(loaded).startswith("Episode(bootstrapped-dqn on deep_sea/4, seed 1, return ")
+    for wrong in ({"video": tmp_path / "x.avi"}, {"page": tmp_path}, {"acting": "greedy"}):
+        with pytest.raises(idrl.IdrlError):
+            idrl.play(run, **wrong)
+    why = idrl.explain(run, step=2)
+    assert repr(why).startswith(f"Explained({why.title}: Decision(action=")
 
 
 def test_importing_idrl_is_lazy():

@@ -7,11 +7,11 @@ import pytest
 from idrl import IdrlError, ids
 from idrl.bandits import (
     RULES,
+    BanditRule,
     BetaBernoulli,
     GaussianArms,
     GaussianProcess,
     LinearGaussian,
-    Rule,
     named_rule,
     observe,
     observe_at,
@@ -229,7 +229,7 @@ def gp(**changed):
         (lambda: suggest(gp(), "ucb", policy="additive"), "belongs to the ids rules"),
         (lambda: suggest(gp(), "ids", beta=2.0), "belongs to policy='additive'"),
         (lambda: suggest(gp(), "ids", draws=10), "draws belong to"),
-        (lambda: suggest(gp(), Rule(), lam=1.0), "has them already"),
+        (lambda: suggest(gp(), BanditRule(), lam=1.0), "has them already"),
         (lambda: named_rule("ids", kind="ucb"), "unknown option 'kind'"),
     ],
 )

@@ -10,7 +10,8 @@ import rlax
 
 from idrl import losses
 from idrl.agents import Agent, agent_names, declared
-from idrl.agents.choosing import Beliefs, Ids, ReturnThompson, RuleContext
+from idrl.agents.choosing import Ids, ReturnThompson
+from idrl.agents.rule_base import Beliefs, RuleContext
 from idrl.config import resolve
 from idrl.errors import IdrlError
 from idrl.networks.heads import Bayesian, Categorical, Ensemble, Implicit, Quantile, Transition

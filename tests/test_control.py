@@ -75,11 +75,11 @@ def test_a_critic_sees_the_unit_box_and_targets_take_the_smaller(td3):
     ahead = np.tanh(0.5)  # the target's actor at s' = 0.25
     least = min(0.25 + ahead, 0.5 - ahead + 1)
     target = 1.0 + GAMMA * least
-    total, (losses, td_priority) = jit(agent.critic_loss)(
+    total, (metrics, td_priority) = jit(agent.critic_loss)(
         critics, state, batch(1.0), jax.random.key(0)
     )
     expected = 2 * (target - 1.5) ** 2
-    np.testing.assert_allclose(losses["q"], expected, rtol=1e-5)
+    np.testing.assert_allclose(metrics["loss_q"], expected, rtol=1e-5)
     np.testing.assert_allclose(total, expected, rtol=1e-5)
     assert td_priority is None
 

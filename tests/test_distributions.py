@@ -8,7 +8,7 @@ import pytest
 from displays import Dies
 
 import idrl
-from idrl.agents.choosing import RuleContext
+from idrl.agents.rule_base import RuleContext
 from idrl.config import resolve
 from idrl.envs import make_env
 from idrl.report.distributions import distribution_bands
@@ -100,7 +100,7 @@ def test_agents_that_explore_by_other_rules_are_described_too(agent):
 def test_one_setting_switches_them_off(tmp_path):
     changes = settings("dqn-ids", steps=100, distributions_every_steps=0)
     run = idrl.train("dqn-ids", "noisy_chain/4", settings=changes, out=tmp_path / "run")
-    assert run.distributions == []
+    assert len(run.distributions) == 0
     assert not (run.path / "distributions.csv").exists()
     assert not (run.path / "distributions.png").exists()
     with pytest.raises(idrl.IdrlError, match="or 0 to switch them off"):

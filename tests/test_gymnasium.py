@@ -336,9 +336,17 @@ def test_an_object_a_factory_and_a_name_train_alike(tmp_path, capsys):
         idrl.train("dqn", env, seeds=2, settings=SMALL, out=tmp_path / str(i))
         for i, env in enumerate((Toy(), Toy, "toy-gym"))
     ]
+    gymnasium.register("Toy-v0", Toy)
+    vector = gymnasium.make_vec("Toy-v0", SMALL["training"]["envs"])
+    told = {name: value for name, value in SMALL["training"].items() if name != "envs"}
+    settings = SMALL | {"training": told}
+    runs.append(idrl.train("dqn", vector, seeds=2, settings=settings, out=tmp_path / "vector"))
     assert len({(run.path / "evaluations.csv").read_bytes() for run in runs}) == 1
-    assert idrl.load(runs[0]).predict(np.zeros(2)) in range(5)
+    agent = idrl.load(runs[0])
+    assert agent.predict(np.zeros(2)) in range(5)
     assert idrl.evaluate(runs[1], env=Toy, episodes=3).return_mean.tolist() == [10, 10]
+    score = idrl.evaluate(agent, vector, episodes=3)
+    assert (score.return_mean, score.length_mean, score.episodes) == (10, 4, 3)
     assert main(["evaluate", str(runs[2].path), "--episodes", "5"]) == 0
     assert main(["explain", str(runs[2].path), "--step", "2"]) == 0
     assert "step 2" in capsys.readouterr().out

@@ -187,8 +187,7 @@ def test_the_way_is_found(tmp_path, env, best):
     """Targets over all actions never get there: they end at -8, by the limit."""
     how = {"evaluation": {"every_steps": 1_000, "steps": 250, "envs": 1}}
     run = idrl.train("dqn", env, steps=3_000, seeds=2, settings=how, out=tmp_path / "run")
-    last = [float(row["return_mean"]) for row in run.evaluations[-2:]]
-    assert last == pytest.approx([best, best])
+    assert run.evaluations["return_mean"][-2:] == pytest.approx([best, best])
 
 
 # -- on the disk, and as they are shown ---------------------------------------------------------
@@ -268,8 +267,8 @@ def test_nothing_is_shown_of_what_is_not_allowed(run, tmp_path, capsys):
         np.testing.assert_array_equal(np.isnan(getattr(episode, name)), hidden)
     np.testing.assert_array_equal(episode.returns.probs.sum(-1) == 0, hidden)
     # Regret and ratio are infinite for what is not allowed: none of it is in the percentiles.
-    assert all(np.isfinite(float(row["p100"])) for row in run.distributions)
-    assert {row["quantity"] for row in run.distributions} >= {"regret", "ratio", "sigma2"}
+    assert np.isfinite(run.distributions["p100"]).all()
+    assert {*run.distributions["quantity"]} >= {"regret", "ratio", "sigma2"}
 
 
 def test_a_policy_takes_masks(run):

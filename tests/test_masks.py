@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from idrl.agents.metrics import diagnostics
 from idrl.ids import decide
 from idrl.networks.heads import Bayesian, Categorical, Ensemble, Implicit, Quantile, Transition
 from idrl.networks.heads.bayesian import Regressed
 from idrl.networks.heads.implicit import Answers
 from idrl.replay import ring as ring
-from idrl.training.learner import _told
 
 # Compiling takes most of the time here: let XLA try less hard.
 jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
@@ -200,7 +200,7 @@ def test_ranges_are_those_of_allowed_actions():
     allowed = jnp.array([[True, False, True], [False, False, False]])  # the second: at an end
     variance = jnp.array([[1.0, 98.0, 3.0], [2.0, 2.0, 2.0]])
     seen = jnp.array([[True, False, True], [True, True, True]])
-    told = _told(decide(q, variance, mask=seen), allowed)
+    told = diagnostics(decide(q, variance, mask=seen), allowed)
     numbers = {name: float(x) for name, x in told.items()}
     # ρ²: (1, 3) over their mean of 2, all alike in the other; σ: ½ of action 0, else 0.
     assert numbers["q_max"] == pytest.approx((3 + 6) / 2)

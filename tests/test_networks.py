@@ -12,7 +12,7 @@ import pytest
 from idrl.agents import Agent, AgentSpec
 from idrl.agents.agent import refresh_target
 from idrl.agents.choosing import Greedy
-from idrl.agents.spec import Adam, RmsProp
+from idrl.agents.optimisers import Adam, RmsProp
 from idrl.config import resolve
 from idrl.networks.heads import Categorical, Ensemble, Mlps, Quantile, Transition
 from idrl.networks.layers import ParallelDense

@@ -70,7 +70,7 @@ def pair(tmp_path_factory):
 def test_one_seed_is_frozen_and_the_others_keep_their_bits(pair):
     bad, good = pair
     (told,) = bad.frozen
-    assert told["seed"] == "1"
+    assert told["seed"] == 1
     assert told["what"] == "the loss of head q"
     when = int(told["steps"])
     assert 20 < when < 100

@@ -58,7 +58,8 @@ def made_up_episode(kind="cells"):
 def played(tmp_path_factory):
     target = tmp_path_factory.mktemp("play") / "play.html"
     maps = np.where(np.tri(4, dtype=bool), np.linspace(1, 0.1, 3)[:, None, None], np.nan)
-    write_page(made_up_episode(), target, SigmaMap(np.array([0, 100, 200]), maps))
+    sigma = SigmaMap(np.array([0, 100, 200]), maps)
+    write_page(made_up_episode()._replace(sigma_map=sigma), target)
     return target
 
 

@@ -18,7 +18,7 @@ import idrl
 from idrl.agents import declared
 
 Path({marker!r}).write_text("imported")
-idrl.register_agent({name!r}, lambda: replace(declared("dqn")))
+idrl.register_agent({name!r}, lambda: replace(declared("dqn")), presets="all")
 """
 TINY = [
     "--steps", "80", "--set", "learning.learning_starts_steps=20", "heads.q.hidden=[4]",

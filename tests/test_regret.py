@@ -129,28 +129,21 @@ def run(tmp_path_factory):
 
 
 def test_columns_of_a_run(run):
-    for row in run.episodes:
-        assert float(row["regret"]) == float(row["bad"])  # 1 less what the goal pays
-    for row in run.evaluations:
-        assert float(row["regret"]) == pytest.approx(1 - float(row["raw_return"]), abs=1e-6)
-    import csv
-
-    with open(run.path / "metrics.csv", newline="") as file:
-        metrics = list(csv.DictReader(file))
-    for row in metrics:
-        played = [
-            float(e["regret"]) for e in run.episodes
-            if e["seed"] == row["seed"] and int(e["steps"]) <= int(row["steps"])
-        ]  # fmt: skip
-        assert float(row["cumulative_regret"]) == pytest.approx(sum(played))
+    episodes, evaluations = run.episodes, run.evaluations
+    assert (episodes["regret"] == episodes["bad"]).all()  # 1 less what the goal pays
+    assert evaluations["regret"] == pytest.approx(1 - evaluations["raw_return"], abs=1e-6)
+    for row in run.metrics:
+        mine = episodes.where(seed=row["seed"])
+        played = mine["regret"][mine["steps"] <= row["steps"]]
+        assert row["cumulative_regret"] == pytest.approx(played.sum())
     assert (run.path / "regret.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_no_columns_where_nothing_is_known(tmp_path):
     settings = SMALL | {"training": SMALL["training"] | {"envs": 2}}
     run = idrl.train("dqn-ids", "cartpole", steps=100, settings=settings, out=tmp_path / "run")
-    assert "regret" not in run.episodes[0]
-    assert "regret" not in run.evaluations[0]
+    assert "regret" not in run.episodes
+    assert "regret" not in run.evaluations
     assert not (run.path / "regret.png").exists()
     assert "One seed: there is no interval." in shown(run)
 
@@ -163,10 +156,7 @@ def shown(run) -> str:
 
 def test_the_summary_has_intervals_over_seeds(run):
     text = shown(run)
-    totals = [
-        sum(float(row["regret"]) for row in run.episodes if row["seed"] == str(seed))
-        for seed in run.seeds
-    ]
+    totals = [run.episodes.where(seed=seed)["regret"].sum() for seed in run.seeds]
     assert "mean ± 95%" in text
     assert f"{np.mean(totals):.3g} ± {interval(totals):.2g}" in text
     assert "IQM" in text

@@ -15,7 +15,7 @@ import pytest
 
 from idrl import losses
 from idrl.agents import Agent, agent_names
-from idrl.agents.spec import Adam
+from idrl.agents.optimisers import Adam
 from idrl.config import resolve
 from idrl.envs.families.atari.presets import RELEASED
 from idrl.errors import IdrlError

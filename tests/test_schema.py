@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -14,7 +15,7 @@ from idrl.agents import agent_names, declared
 from idrl.config import RunConfig, assignments, resolve
 from idrl.envs import make_env
 from idrl.errors import IdrlError
-from idrl.schema import build, merge, parse_assignment, to_dict
+from idrl.schema import Part, build, merge, parse_assignment, to_dict
 
 # The examples are fixed, so that a run of the tests says the same twice.
 fuzz = settings(max_examples=300, deadline=None, derandomize=True)
@@ -23,17 +24,28 @@ fuzz = settings(max_examples=300, deadline=None, derandomize=True)
 # A small config of our own, so that these tests say what the rules are and not what agents have.
 
 
+class Shape(Part, category="shape"):
+    @abstractmethod
+    def area(self): ...
+
+
+@Shape.register("circle")
 @dataclass(frozen=True)
-class Circle:
-    kind: Literal["circle"] = "circle"
+class Circle(Shape):
     radius: float = 1.0
 
+    def area(self):
+        return 3 * self.radius**2
 
+
+@Shape.register("polygon")
 @dataclass(frozen=True)
-class Polygon:
-    kind: Literal["polygon"] = "polygon"
+class Polygon(Shape):
     sides: int = 3
     angles: tuple[float, ...] = ()
+
+    def area(self):
+        return 1.0
 
     def check(self, where: str) -> None:
         if self.sides < 3:
@@ -43,11 +55,11 @@ class Polygon:
 @dataclass(frozen=True)
 class Drawing:
     title: str
-    shape: Circle | Polygon
+    shape: Shape
     colour: Literal["red", "blue"] = "red"
     filled: bool = False
     copies: Literal[1, 2] = 1
-    layers: dict[str, Circle | Polygon] = field(default_factory=dict)
+    layers: dict[str, Shape] = field(default_factory=dict)
 
 
 FULL = {
@@ -226,6 +238,57 @@ def test_an_unknown_or_missing_kind():
 @pytest.mark.parametrize("kind", [["circle"], {"circle": 1}])
 def test_a_kind_that_is_a_list_or_a_table(kind):
     check_refused(changed(shape={"kind": kind}), r"shape\.kind")
+
+
+def registered(cls, kind="blob", frozen=True):
+    return Shape.register(kind)(dataclass(frozen=frozen)(cls))
+
+
+@pytest.mark.parametrize(
+    ("kind", "members", "sentence"),
+    [
+        ("circle", {}, r"a shape of kind 'circle' is registered already \(.*\.Circle\)"),
+        ("two words", {}, "a kind is a word of letters"),
+        ("nan", {}, "a kind is a word of letters"),  # a number, where --set says it
+        (3, {}, "a kind is a word of letters"),
+        ("blob", {"area": Shape.area}, r"Blob lacks area; see idrl\.Shape"),
+        ("blob", {"__annotations__": {"kind": str}, "kind": "x"}, "leave it out"),
+        ("blob", {"__annotations__": {"edge": object}, "edge": None}, "no config can hold"),
+        ("blob", {"__annotations__": {"edge": "Edge"}, "edge": None}, "'Edge' is not defined"),
+    ],
+)
+def test_parts_that_are_refused(kind, members, sentence):
+    blob = type("Blob", (Shape,), {"area": lambda self: 0.0, "__module__": __name__, **members})
+    with pytest.raises(IdrlError, match=sentence):
+        registered(blob, kind)
+    assert set(Shape.kinds) == {"circle", "polygon"}
+
+
+def test_classes_that_are_no_parts():
+    class Mutable(Circle):
+        pass
+
+    for cls, sentence in (
+        (Mutable, "Mutable must be a frozen dataclass"),
+        (Drawing, r"Drawing must be a class derived from idrl\.Shape"),
+        (len, "must be a class derived"),
+    ):
+        with pytest.raises(IdrlError, match=sentence):
+            Shape.register("blob")(cls)
+    with pytest.raises(IdrlError, match="Mutable has no name that a config could give"):
+        to_dict(Mutable())
+
+
+def test_a_class_that_is_defined_again_replaces_itself(monkeypatch):
+    monkeypatch.setattr(Shape, "kinds", dict(Shape.kinds))
+    for number in (1, 2):  # as a notebook's cell that is run twice
+
+        @Shape.register("blob")
+        @dataclass(frozen=True)
+        class Blob(Circle):
+            sides: int = number
+
+    assert build(Drawing, {"title": "one", "shape": {"kind": "blob"}}).shape == Blob(sides=2)
 
 
 def test_merge_lays_tables_over_tables():

@@ -75,16 +75,14 @@ def test_wandb_hears_what_the_tables_say(fake, tmp_path):
         steps = [step for step, _ in one.logged]
         assert steps == sorted(steps)
         heard = {(s, name): v for s, values in one.logged for name, v in values.items()}
-        mine = [row for row in run.evaluations if row["seed"] == str(seed)]
+        mine = run.evaluations.where(seed=seed)
         assert len(mine) == 4
         for row in mine:
-            value = heard[int(row["steps"]), "evaluation/return_mean"]
-            assert value == float(row["return_mean"])
-        rows = [r for r in run.distributions if r["seed"] == str(seed) and r["quantity"] == "rho2"]
-        for row in rows:
-            values = heard[int(row["steps"]), "distributions/rho2"].values
+            assert heard[row["steps"], "evaluation/return_mean"] == row["return_mean"]
+        for row in run.distributions.where(seed=seed, quantity="rho2"):
+            values = heard[row["steps"], "distributions/rho2"].values
             assert values.shape == (64 * 2,)
-            assert values.max() == pytest.approx(float(row["p100"]))
+            assert values.max() == pytest.approx(row["p100"])
         assert one.finished
     assert len({r.told["id"] for r in fake.runs}) == 2
 
@@ -115,7 +113,7 @@ def test_a_sink_that_fails_is_dropped_aloud_and_the_run_goes_on(fake, tmp_path, 
         run = train(tmp_path / "run", wandb=True)
     assert sum("wandb failed" in str(w.message) for w in warned) == 1
     assert "\n" not in str(warned[0].message)
-    assert [r["steps"] for r in run.evaluations if r["seed"] == "5"] == ["100", "200", "300", "400"]
+    assert run.evaluations.where(seed=5)["steps"].tolist() == [100, 200, 300, 400]
 
 
 def test_a_sink_that_cannot_start_stops_the_command_and_leaves_nothing(fake, tmp_path, capsys):

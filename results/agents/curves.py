@@ -54,7 +54,7 @@ def train(args) -> None:
 
 def _finished(run: idrl.Run) -> bool:
     rows = run.evaluations
-    return bool(rows) and int(rows[-1]["steps"]) >= run.config.training.steps
+    return len(rows) > 0 and rows[-1]["steps"] >= run.config.training.steps
 
 
 def collect(args) -> None:
@@ -68,9 +68,9 @@ def collect(args) -> None:
             if not _finished(run):
                 print(f"{agent} on {task} is not finished: left out")
                 continue
-            rows = {s: [r for r in run.evaluations if r["seed"] == str(s)] for s in run.seeds}
-            table = np.array([numbers(mine, "return_mean") for mine in rows.values()])
-            for steps, values in zip(numbers(rows[run.seeds[0]], "steps"), table.T, strict=True):
+            rows = {s: run.evaluations.where(seed=s) for s in run.seeds}
+            table = np.array([mine["return_mean"] for mine in rows.values()])
+            for steps, values in zip(rows[run.seeds[0]]["steps"], table.T, strict=True):
                 row = {"task": task, "agent": agent, "steps": int(steps)} | _mean("return", values)
                 seeds = zip(run.seeds, values, strict=True)
                 curves.append(row | {f"seed_{seed}": round(value, 4) for seed, value in seeds})
@@ -86,10 +86,7 @@ def _solved(run, task: str, table: np.ndarray) -> dict:
     episode; cartpole by an evaluation of 475."""
     if not task.startswith("deep_sea"):
         return {"solved": int((table.max(1) >= 475).sum()), "median_episode": ""}
-    at = [
-        solved_episode(numbers([r for r in run.episodes if r["seed"] == str(seed)], "bad"))
-        for seed in run.seeds
-    ]
+    at = [solved_episode(run.episodes.where(seed=seed)["bad"].tolist()) for seed in run.seeds]
     known = [episode for episode in at if episode is not None]
     return {"solved": len(known), "median_episode": int(np.median(known)) if known else ""}
 

@@ -21,14 +21,13 @@ import numpy as np
 
 import idrl
 from idrl.agents import agent_names, declared
-from idrl.agents.actor_rules import Follow, Undirected
+from idrl.agents.actor_rules import Follow
 from idrl.agents.choosing import Greedy
 from idrl.envs import make_env
 from idrl.report.statistics import interval
 from idrl.runs.resuming import restore_state
 from idrl.runs.session import make_program
 from idrl.storage.folder import RunFolder
-from idrl.storage.records import numbers
 from idrl.system.devices import prepare
 
 HERE = Path(__file__).parent
@@ -67,11 +66,11 @@ def collect(args) -> None:
 
 def _row(path: Path) -> dict[str, str]:
     run = idrl.open_run(path)
-    last = [r for r in run.evaluations if int(r["steps"]) >= run.config.training.steps]
+    last = run.evaluations[run.evaluations["steps"] >= run.config.training.steps]
     # Of what gambles pay nobody should be proud.
-    lasts = numbers(last, "raw_return" if "raw_return" in last[0] else "return_mean")
+    lasts = last["raw_return" if "raw_return" in last else "return_mean"].tolist()
     told = {"last": lasts, "best": _raw(idrl.evaluate(run, episodes=100))}
-    if not isinstance(run.config.explore, Undirected):
+    if not run.config.explore.follows_actor:
         greedy = isinstance(run.config.evaluate, Greedy)
         told["actor" if greedy else "greedy"] = _raw(_last(run, Follow() if greedy else Greedy()))
     row = {
@@ -101,11 +100,9 @@ def _last(run: idrl.Run, rule):
 def _goals(run: idrl.Run) -> dict[str, str]:
     """Where episodes say so: seeds of which at least 40 of the last 50 episodes of training came to
     the goal, and seeds of which any did."""
-    if "bad" not in run.episodes[0]:
+    if "bad" not in run.episodes:
         return {}
-    ends = [
-        numbers([r for r in run.episodes if r["seed"] == str(seed)], "bad") for seed in run.seeds
-    ]
+    ends = [run.episodes.where(seed=seed)["bad"].tolist() for seed in run.seeds]
     mastered = sum(sum(bad[-50:]) <= 10 for bad in ends)
     return {"mastered": str(mastered), "reached": str(sum(min(bad) == 0 for bad in ends))}
 

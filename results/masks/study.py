@@ -36,8 +36,8 @@ def measured(agent: str, mask: str, seeds: range) -> list[dict]:
         evaluations = run.evaluations
     rows = []
     for seed in seeds:
-        mine = [row for row in evaluations if row["seed"] == str(seed)]
-        returns = np.array([float(row["return_mean"] or "nan") for row in mine])
+        mine = evaluations.where(seed=seed)
+        returns = mine["return_mean"]
         short = np.flatnonzero(~(returns > optimum - 1e-4))
         after = 0 if not short.size else short[-1] + 1
         since = mine[after]["steps"] if after < len(mine) else ""

@@ -51,12 +51,10 @@ def mastered_episode(bad: list[float], window: int = 20, misses: int = 2) -> int
     return None
 
 
-def measure(rows: list[dict[str, str]], size: int, gamma: float, episodes: int) -> dict:
+def measure(rows: idrl.RecordTable, size: int, gamma: float, episodes: int) -> dict:
     """One seed's numbers from its rows of episodes.csv."""
     rows = rows[:episodes]
-    bad, length, share = (
-        np.array([float(row[name]) for row in rows]) for name in ("bad", "length", "gambles")
-    )
+    bad, length, share = (rows[name] for name in ("bad", "length", "gambles"))
     late = slice(-max(1, len(rows) // 4), None)
     solved, mastered = solved_episode(bad.tolist()), mastered_episode(bad.tolist())
     reached = (1 - bad) * gamma ** (length - 1)
@@ -116,8 +114,8 @@ def study(args: argparse.Namespace) -> tuple[list[dict], list[dict]]:
         )  # fmt: skip
         episodes, rows = run.episodes, []
         for seed in run.seeds:
-            mine = [row for row in episodes if row["seed"] == str(seed)]
-            if not mine:
+            mine = episodes.where(seed=seed)
+            if not len(mine):
                 sys.exit(f"seed {seed} finished no episode; --steps is too small.")
             found = measure(mine, size, run.config.learning.gamma, args.episodes)
             rows.append({"agent": agent, "size": size, "seed": seed, **found})

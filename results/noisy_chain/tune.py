@@ -59,10 +59,7 @@ def run_one(agent: str, draw: dict, seeds: int, out: str, steps: int | None) -> 
         settings=settings_of(agent, draw),
     )  # fmt: skip
     rows = run.episodes
-    found = [
-        measure([r for r in rows if r["seed"] == str(s)], SIZE, run.config.learning.gamma, 1000)
-        for s in run.seeds
-    ]
+    found = [measure(rows.where(seed=s), SIZE, run.config.learning.gamma, 1000) for s in run.seeds]
     return {name: float(np.mean([f[name] for f in found])) for name in ("regret", "gambles")}
 
 

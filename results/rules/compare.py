@@ -88,17 +88,16 @@ def found(run: idrl.Run, task: str) -> list[dict]:
     optimum = 1.0 if task.startswith("noisy_chain") else env.optimal_return()
     rows, scores, out = run.episodes, run.evaluations, []
     for seed in run.seeds:
-        mine = [row for row in rows if row["seed"] == str(seed)]
-        last = [float(r["return_mean"]) for r in scores if r["seed"] == str(seed)][-5:]
+        mine = rows.where(seed=seed)
+        last = scores.where(seed=seed)["return_mean"][-5:]
         row: dict = {"seed": seed, "greedy": float(np.mean(last)) / optimum}
         if task.startswith("noisy_chain"):
             its = measure(mine, env.size, run.config.learning.gamma, episodes)
             row |= {"regret": its["regret"], "solved": its["gambles"], "never": its["never_solved"]}
         else:
             mine = mine[:episodes]
-            at = solved_episode([float(r["bad"]) for r in mine])
-            returns = np.array([float(r["return"]) for r in mine])
-            row |= {"regret": float((optimum - returns).sum()), "solved": at or len(mine)}
+            at = solved_episode(mine["bad"].tolist())
+            row |= {"regret": float((optimum - mine["return"]).sum()), "solved": at or len(mine)}
             row["never"] = int(at is None)
         row["worst"] = optimum * episodes
         out.append(row)

@@ -18,6 +18,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from idrl.errors import IdrlError
+from idrl.system.arguments import brief, check_heads, check_moments, known, need
+
 Array = Any  # a NumPy or a JAX array
 
 REGRETS = ("conservative", "bayes")
@@ -37,6 +40,9 @@ class Decision(NamedTuple):
     info_gain: Array  # what the action may teach
     ratio: Array  # regret² / info_gain
     probs: Array  # the distribution that `action` was drawn from
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     @property
     def candidates(self) -> None:
@@ -60,6 +66,9 @@ class Comparison(NamedTuple):
     ratio: Array
     probs: Array
     candidates: Array  # [..., A, D]
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     @property
     def taken(self) -> Array:
@@ -98,7 +107,8 @@ def decide(
     """
     xp = _namespace(q_heads, return_variance, rho2, mask, lam, beta)
     q_heads = _floating(xp, q_heads)
-    _known("noise", noise, NOISES)
+    check_heads(q_heads, mask, return_variance, rho2=rho2, lam=lam, beta=beta)
+    known("noise", noise, NOISES)
     if return_variance is None:
         noise = "constant"
     mu, sigma2 = moments(q_heads)
@@ -133,14 +143,15 @@ def decide_moments(
     (the heads of an ensemble), serve `regret="bayes"`, `info_gain="variance"`, and stand in for a
     missing `cov`.
     """
-    for name, value, known in (
+    for name, value, names in (
         ("regret", regret, REGRETS),
         ("info_gain", info_gain, INFO_GAINS),
         ("policy", policy, POLICIES),
     ):
-        _known(name, value, known)
+        known(name, value, names)
     xp = _namespace(mu, sigma2, rho2, cov, samples, mask, lam, beta)
     mu = _floating(xp, mu)
+    check_moments(mu, sigma2, cov, samples, mask, rho2=rho2, lam=lam, beta=beta)
     samples = None if samples is None else xp.asarray(samples, dtype=mu.dtype)
     sigma2 = xp.maximum(xp.asarray(sigma2, dtype=mu.dtype), 0)
     rho2 = xp.broadcast_to(xp.asarray(rho2, dtype=mu.dtype), mu.shape)
@@ -152,7 +163,7 @@ def decide_moments(
     if regret == "conservative":
         delta = _conservative_regret(xp, mu, sigma, lam, allowed)
     else:
-        delta = _bayes_regret(xp, _need(samples, "regret='bayes'"), allowed)
+        delta = _bayes_regret(xp, need(samples, "regret='bayes'"), allowed)
     if info_gain == "log":
         # ρ² = 0 with σ² > 0 would teach everything: the largest finite number keeps it a number.
         ceiling = xp.asarray(np.finfo(mu.dtype).max, dtype=mu.dtype)
@@ -161,7 +172,7 @@ def decide_moments(
     elif info_gain == "ucb":
         gain = _ucb_gain(xp, mu, sigma2, rho2, cov, samples, lam, allowed)
     else:
-        gain = _variance_gain(xp, _need(samples, "info_gain='variance'"), allowed)
+        gain = _variance_gain(xp, need(samples, "info_gain='variance'"), allowed)
     gain = gain + xp.asarray(eps2, dtype=mu.dtype)
 
     # ε₂ keeps the gain above 0; a caller who sets ε₂ = 0 gets the limits of Δ²/I as I → 0.
@@ -215,11 +226,11 @@ def observation_noise(
     below, with no floor; `tempered` adds the normalised variance to `rho2`, so that an action
     without noise teaches no more than it would under `constant`.
     """
-    _known("noise", noise, NOISES)
+    known("noise", noise, NOISES)
     xp = _namespace(like, return_variance, rho2, mask)
     if noise == "constant":
         return xp.broadcast_to(xp.asarray(rho2, dtype=like.dtype), like.shape)
-    variance = xp.asarray(_need(return_variance, f"noise={noise!r}"), dtype=like.dtype)
+    variance = xp.asarray(need(return_variance, f"noise={noise!r}"), dtype=like.dtype)
     if noise == "return":
         return variance
     # A non-finite variance condemns its own action, not the others through their mean.
@@ -255,7 +266,7 @@ def _bayes_regret(xp, samples, allowed):
 def _ucb_gain(xp, mu, sigma2, rho2, cov, samples, lam, allowed):
     """What the action teaches about the value of the most optimistic one, `u`, alone."""
     if cov is None:
-        samples = _need(samples, "info_gain='ucb' without `cov`")
+        samples = need(samples, "info_gain='ucb' without `cov`")
         with np.errstate(invalid="ignore", over="ignore"):
             centred = samples - samples.mean(-2, keepdims=True)
             cov = xp.einsum("...ka,...kb->...ab", centred, centred) / samples.shape[-2]
@@ -319,24 +330,12 @@ def _randomized(xp, delta, gain, allowed):
 
 def _draw(xp, probs, key):
     if key is None:
-        raise ValueError("policy='randomized' draws its action: pass a JAX random `key`")
+        raise IdrlError("policy='randomized' draws its action: pass a JAX random `key`")
     u = xp.asarray(jax.random.uniform(key, probs.shape[:-1]), dtype=probs.dtype)
     # Counting the cumulative sums at or below u skips actions of probability 0.
     action = (xp.cumsum(probs, -1) <= u[..., None]).sum(-1)
     last_possible = probs.shape[-1] - 1 - (probs[..., ::-1] > 0).argmax(-1)
     return xp.minimum(action, last_possible)
-
-
-def _need(value, by: str):
-    if value is None:
-        what = "the variance of the return" if by.startswith("noise") else "posterior samples"
-        raise ValueError(f"{by} needs {what}, and none was given")
-    return value
-
-
-def _known(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ValueError(f"{name}={value!r} is not one of {', '.join(known)}")
 
 
 def _floating(xp, x):

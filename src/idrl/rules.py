@@ -10,35 +10,47 @@ import jax
 import jax.numpy as jnp
 
 from idrl import ids
+from idrl.errors import IdrlError
 from idrl.ids import Decision
+from idrl.system.arguments import check_heads
 
 
 def greedy(q_heads: jax.Array, **described) -> Decision:
     """The action with the largest mean over the heads."""
-    return _choose(q_heads, _finite(q_heads.mean(-2)), **described)
+    check_heads(q_heads, described.get("mask"))
+    return chosen(q_heads, _finite(q_heads.mean(-2)), **described)
 
 
 def ucb(q_heads: jax.Array, *, lam: float = 0.1, **described) -> Decision:
     """The action with the largest mean plus λ standard deviations (Chen et al. 2017)."""
+    check_heads(q_heads, described.get("mask"))
     mu, sigma2 = ids.moments(q_heads)
-    return _choose(q_heads, _finite(mu + lam * jnp.sqrt(sigma2)), lam=lam, **described)
+    return chosen(q_heads, _finite(mu + lam * jnp.sqrt(sigma2)), lam=lam, **described)
 
 
 def thompson(q_heads: jax.Array, head: jax.Array, **described) -> Decision:
     """The greedy action of one head; `head` `[...]` is the one drawn for the episode."""
+    check_heads(q_heads, described.get("mask"))
+    if jnp.shape(head) != q_heads.shape[:-2]:
+        raise IdrlError(
+            f"head has shape {jnp.shape(head)}; with q_heads of shape {q_heads.shape} it is "
+            f"{q_heads.shape[:-2]}, the number of a head for each state."
+        )
     one = jnp.take_along_axis(q_heads, head[..., None, None], -2)[..., 0, :]
-    return _choose(q_heads, _finite(one), **described)
+    return chosen(q_heads, _finite(one), **described)
 
 
 def given(q_heads: jax.Array, action: int, **described) -> Decision:
     """An action that was chosen by something else."""
+    check_heads(q_heads, described.get("mask"))
     score = jnp.where(jnp.arange(q_heads.shape[-1]) == action, 0.0, -jnp.inf)
     mu = q_heads.mean(-2)
-    return _choose(q_heads, jnp.broadcast_to(score, mu.shape), **described)
+    return chosen(q_heads, jnp.broadcast_to(score, mu.shape), **described)
 
 
 def vote(q_heads: jax.Array, *, mask=None, **described) -> Decision:
     """The action most heads are greedy on; ties go to the larger mean, then the lower index."""
+    check_heads(q_heads, mask)
     mu = _finite(q_heads.mean(-2))
     if mask is not None:
         mu = jnp.where(mask, mu, -jnp.inf)
@@ -48,7 +60,7 @@ def vote(q_heads: jax.Array, *, mask=None, **described) -> Decision:
     votes = jax.nn.one_hot(best, q_heads.shape[-1]).sum(-2)
     # A bounded, strictly increasing function of the rank breaks ties without touching the count.
     rank = (mu[..., :, None] > mu[..., None, :]).sum(-1) / (mu.shape[-1] + 1)
-    return _choose(q_heads, jnp.where(stands, votes + rank, -jnp.inf), mask=mask, **described)
+    return chosen(q_heads, jnp.where(stands, votes + rank, -jnp.inf), mask=mask, **described)
 
 
 def epsilon_greedy(
@@ -78,13 +90,8 @@ def at_random(
     return decision._replace(action=action, probs=probs)
 
 
-def _finite(values):
-    """-inf for NaN and infinities: a number gone wrong must not win."""
-    return jnp.where(jnp.isfinite(values), values, -jnp.inf)
-
-
-def _choose(q_heads, score, *, mask=None, **described) -> Decision:
-    """A `Decision` whose action maximises `score`, described in the terms of `ids`.
+def chosen(q_heads: jax.Array, score: jax.Array, *, mask=None, **described) -> Decision:
+    """The action of the largest `score` `[..., A]`: what rules of one's own end with.
 
     Where no score is left (-inf or masked) the action is -1 and every probability 0, as in `ids`.
     """
@@ -94,3 +101,21 @@ def _choose(q_heads, score, *, mask=None, **described) -> Decision:
     probs = jax.nn.one_hot(action, score.shape[-1], dtype=q_heads.dtype)
     said = ids.decide(q_heads, mask=mask, **described)
     return said._replace(action=action, probs=probs)
+
+
+def drawn(
+    q_heads: jax.Array, logits: jax.Array, key: jax.Array, *, mask=None, **described
+) -> Decision:
+    """An action drawn with probabilities softmax(`logits` `[..., A]`), of those allowed."""
+    if mask is not None:
+        logits = jnp.where(mask, logits, -jnp.inf)
+    said = chosen(q_heads, _finite(logits), mask=mask, **described)
+    action = jax.random.categorical(key, logits).astype(jnp.int32)
+    some = said.action >= 0  # else there is nothing to draw from
+    probs = jnp.where(some[..., None], jax.nn.softmax(logits), said.probs)
+    return said._replace(action=jnp.where(some, action, -1), probs=probs)
+
+
+def _finite(values):
+    """-inf for NaN and infinities: a number gone wrong must not win."""
+    return jnp.where(jnp.isfinite(values), values, -jnp.inf)

@@ -1,18 +1,20 @@
 """Frozen dataclasses ↔ plain dictionaries, strictly: unknown keys and wrong types are refused.
 
-A field typed as a union of dataclasses is told apart by their `kind`. Nothing here evaluates
-text or imports what a file names: a config can only pick among what the code already declares.
+A field typed as a category of parts (`Part`) is told apart by their `kind`. Nothing here evaluates
+text or imports what a file names: a config picks only among the kinds that code has registered.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import math
-import types
+import re
 import typing
 import warnings
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal, TypeVar
 
 from idrl.errors import IdrlError, nearest, unknown
 
@@ -23,15 +25,155 @@ RENAMED = {"learning.target_share": "learning.tau"}
 _said: set[str] = set()  # once a process is enough
 
 
+class Part:
+    """A piece that a config picks by its `kind`. A category of parts is a subclass that says so,
+    `class Rule(Part, category="rule")`; its parts are frozen dataclasses below it, registered by
+    `Rule.register("name")`, whose fields are their settings."""
+
+    kind: ClassVar[str] = ""
+    category: ClassVar[str] = ""
+    kinds: ClassVar[dict[str, Any]] = {}
+
+    def __init_subclass__(cls, category: str = "", **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        if category:
+            cls.category, cls.kinds = category, {}
+
+    @classmethod
+    def register(cls, kind: str) -> Callable[[type[T]], type[T]]:
+        """Decorator: make `kind` stand for the frozen dataclass below, in configs and on the
+        command line. The same class defined anew, as by a notebook's cell, replaces itself."""
+
+        def add(part: type[T]) -> type[T]:
+            _check_kind(cls, kind, part)
+            old = cls.kinds.get(kind)
+            if old is not None and not same_place(old, part):
+                raise IdrlError(
+                    f"a {cls.category} of kind {kind!r} is registered already ({_place(old)}); "
+                    "choose another name."
+                )
+            _check_part(cls, kind, part)
+            part.kind = kind  # type: ignore[attr-defined]
+            cls.kinds[kind] = part
+            return part
+
+        return add
+
+    @classmethod
+    def options(cls) -> dict[str, Any]:
+        """The registered parts that are of this class, by kind."""
+        return {kind: part for kind, part in cls.kinds.items() if issubclass(part, cls)}
+
+    @classmethod
+    def summary(cls) -> str:
+        """The first line of its docstring."""
+        told = (cls.__doc__ or "").strip().split("\n")[0]
+        return "" if told.startswith(f"{cls.__name__}(") else told  # which dataclasses write
+
+    @classmethod
+    def is_built_in(cls) -> bool:
+        return cls.__module__.split(".")[0] == __name__.split(".")[0]
+
+
+def same_place(old: Any, new: Any) -> bool:
+    """Whether both were defined by the same lines of somebody's code."""
+    try:
+        same = _place(old) == _place(new)
+    except AttributeError:  # functools.partial and the like
+        return old is new
+    # All lambdas of a module are called alike, and of our own each is there once.
+    return (
+        same and not old.__qualname__.endswith("<lambda>") and not _place(old).startswith("idrl.")
+    )
+
+
+def _place(definition: Any) -> str:
+    return f"{definition.__module__}.{definition.__qualname__}"
+
+
+def _check_kind(category: type[Part], kind: Any, part: Any) -> None:
+    named = f"the {category.category} {kind!r}"
+    word = isinstance(kind, str) and re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,63}", kind)
+    if not word or _literal(kind) != kind:
+        raise IdrlError(
+            f"{named} cannot be called so: a kind is a word of letters, digits, - and _ that "
+            f'starts with a letter, as in @idrl.{category.category}("boltzmann").'
+        )
+    if not isinstance(part, type) or not issubclass(part, category):
+        shown = getattr(part, "__name__", repr(part))
+        raise IdrlError(
+            f"{named}: {shown} must be a class derived from idrl.{category.__name__}, as in "
+            f"class {shown if isinstance(part, type) else 'Mine'}(idrl.{category.__name__})."
+        )
+
+
+def _check_part(category: type[Part], kind: str, part: Any) -> None:
+    """Refuse what would fail only later, and less clearly."""
+    named = f"the {category.category} {kind!r}"
+    params = vars(part).get("__dataclass_params__")
+    if params is None or not params.frozen:
+        raise IdrlError(
+            f"{named}: {part.__name__} must be a frozen dataclass; write @dataclass(frozen=True) "
+            f"between @idrl.{category.category} and the class."
+        )
+    lacking = [
+        name for name, value in inspect.getmembers_static(part)
+        if getattr(value, "__isabstractmethod__", False)
+    ]  # fmt: skip
+    if lacking:
+        which = " and ".join([", ".join(lacking[:-1]), lacking[-1]] if lacking[1:] else lacking)
+        raise IdrlError(
+            f"{named}: {part.__name__} lacks {which}; see idrl.{category.__name__} for what a "
+            f"{category.category} defines."
+        )
+    try:
+        hints = _hints(part)
+    except (NameError, TypeError) as error:
+        raise IdrlError(f"{named}: the types of its settings cannot be read: {error}.") from None
+    for setting in dataclasses.fields(part):
+        if setting.name == "kind":
+            raise IdrlError(f"{named} has a field `kind`; leave it out, the decorator names it.")
+        if isinstance(setting.default, property):
+            raise IdrlError(f"{named}: its setting {setting.name!r} needs a default value.")
+        if not _readable(hints[setting.name]):
+            raise IdrlError(
+                f"{named}: its setting {setting.name!r} is of type {hints[setting.name]!r}, which "
+                "no config can hold; settings are int, float, bool, str, Literal, tuples and "
+                "dictionaries of these, or other dataclasses."
+            )
+
+
+def _readable(hint: Any) -> bool:
+    """Whether `_convert` knows the type of a setting."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is tuple:
+        return len(args) == 2 and args[1] is ... and _readable(args[0])
+    if origin is dict:
+        return args[0] is str and _readable(args[1])
+    plain = hint in (int, float, bool, str) or origin is Literal
+    return plain or (isinstance(hint, type) and (_is_part(hint) or dataclasses.is_dataclass(hint)))
+
+
+def _is_part(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Part)
+
+
 def build(cls: type[T], data: dict[str, Any], where: str = "") -> T:
     """The dataclass `cls` from `data`; `where` is the dotted path for error messages."""
     if not isinstance(data, dict):
         raise IdrlError(f"{where or 'the config'} must be a table of settings, not {data!r}.")
     hints = _hints(typing.cast(Any, cls))
+    names = {f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    named = {"kind"} if _is_part(cls) else set()
     for key in data:
-        if key not in hints:
-            raise IdrlError(f"unknown setting {_join(where, key)!r}; {nearest(str(key), hints)}")
-    values = {key: _convert(hints[key], value, _join(where, key)) for key, value in data.items()}
+        if key not in names | named:
+            known = nearest(str(key), names | named)
+            raise IdrlError(f"unknown setting {_join(where, key)!r}; {known}")
+    values = {
+        key: _convert(hints[key], value, _join(where, key))
+        for key, value in data.items()
+        if key in names
+    }
     missing = [
         f.name
         for f in dataclasses.fields(cls)  # type: ignore[arg-type]
@@ -50,10 +192,23 @@ def build(cls: type[T], data: dict[str, Any], where: str = "") -> T:
 def to_dict(value: Any) -> Any:
     """The plain dictionary of a dataclass, the inverse of `build`."""
     if dataclasses.is_dataclass(value):
-        return {f.name: to_dict(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return _kind_of(value) | {
+            f.name: to_dict(getattr(value, f.name)) for f in dataclasses.fields(value)
+        }
     if isinstance(value, dict):
         return {key: to_dict(item) for key, item in value.items()}
     return [to_dict(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _kind_of(value: Any) -> dict[str, str]:
+    if not isinstance(value, Part):
+        return {}
+    if "kind" not in vars(type(value)):  # that of a class above it would stand for another
+        raise IdrlError(
+            f"the {value.category} {type(value).__name__} has no name that a config could give; "
+            f'write @idrl.{value.category}("…") above its class.'
+        )
+    return {"kind": value.kind}
 
 
 def merge(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
@@ -137,8 +292,6 @@ def _join(where: str, key: Any) -> str:
 
 def _convert(hint: Any, value: Any, where: str) -> Any:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        return _convert_union(args, value, where)
     if origin is Literal:
         if value not in args or isinstance(value, bool) != isinstance(args[0], bool):
             known = ", ".join(map(repr, args))
@@ -151,13 +304,15 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
         if not isinstance(value, dict):
             raise IdrlError(f"{where} must be a table of settings, not {value!r}.")
         return {key: _convert(args[1], item, _join(where, key)) for key, item in value.items()}
+    if _is_part(hint):
+        return _convert_part(hint, value, where)
     if dataclasses.is_dataclass(hint):
         return build(typing.cast(type, hint), value, where)
     return _convert_plain(hint, value, where)
 
 
-def _convert_union(options: tuple[Any, ...], value: Any, where: str) -> Any:
-    kinds = {_hints(option)["kind"].__args__[0]: option for option in options}
+def _convert_part(category: type[Part], value: Any, where: str) -> Any:
+    kinds = category.options()
     if not isinstance(value, dict):
         raise IdrlError(f"{where} must be a table of settings with a `kind`, not {value!r}.")
     kind = value.get("kind")

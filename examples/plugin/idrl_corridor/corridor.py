@@ -8,10 +8,10 @@ import idrl
 
 def preset(task):
     """What the task decides: how long to train, how often to evaluate."""
-    episodes = 100
+    episodes = 300
     return {
-        "training": {"steps": episodes * task.size, "envs": 1, "log_every_steps": 10 * task.size},
-        "evaluation": {"every_steps": 20 * task.size, "steps": 10 * task.size, "envs": 1},
+        "training": {"steps": episodes * task.size, "envs": 1, "log_every_steps": 30 * task.size},
+        "evaluation": {"every_steps": 60 * task.size, "steps": 10 * task.size, "envs": 1},
     }
 
 

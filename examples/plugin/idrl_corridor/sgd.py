@@ -12,7 +12,7 @@ import idrl
 class Sgd(idrl.Optimiser):
     """Stochastic gradient descent with momentum."""
 
-    lr: float = 0.03
+    lr: float = 0.1
     momentum: float = 0.9
 
     def make(self) -> optax.GradientTransformation:

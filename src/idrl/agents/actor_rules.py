@@ -5,54 +5,76 @@ Each returns the action in the unit box, `[E, D]`, and what it keeps until the n
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from idrl.agents.choosing import Stateless
+from idrl.agents.rule_base import Beliefs, Rule, RuleContext, rule
 from idrl.errors import IdrlError
-from idrl.networks.heads.actors import Actor, GaussianActor
+from idrl.ids import Decision
+from idrl.networks.heads import ActorHead
 
 
 class Acting(NamedTuple):
     """What such a rule may use."""
 
-    actor: Actor | GaussianActor
+    actor: ActorHead
     out: Any  # of the actor's network
     kept: jax.Array  # [E, D]
     first: jax.Array  # [E] a new episode
     key: jax.Array
 
 
-@dataclass(frozen=True)
-class Follow(Stateless):
-    """The actor's action; of a distribution its middle."""
+class ActorRule(Rule):
+    """A rule that compares nothing: it takes the actor's action, or one near it."""
 
-    kind: Literal["follow"] = "follow"
+    @abstractmethod
+    def act(self, acting: Acting) -> tuple[jax.Array, jax.Array]:
+        """The action `[E, D]` in the unit box, and what is kept until the next step, as much."""
+
+    @property
+    def follows_actor(self) -> bool:
+        return True
+
+    def __call__(self, beliefs: Beliefs, context: RuleContext) -> Decision:
+        raise TypeError("a rule that follows an actor compares no actions")
+
+
+@rule("follow")
+@dataclass(frozen=True)
+class Follow(ActorRule):
+    """The actor's action; of a distribution its middle."""
 
     def act(self, acting: Acting) -> tuple[jax.Array, jax.Array]:
         return acting.actor.mean(acting.out), acting.kept
 
 
+@rule("sample")
 @dataclass(frozen=True)
-class Sample(Stateless):
+class Sample(ActorRule):
     """A draw from the actor's own distribution (SAC)."""
 
-    kind: Literal["sample"] = "sample"
+    def check_actor(self, where: str, actor_name: str, has_density: bool) -> None:
+        if not has_density:
+            raise IdrlError(
+                f"{where}.kind={self.kind} draws from a distribution over actions; set "
+                f"heads.{actor_name}.kind=gaussian_actor, or {where}.kind=gaussian_noise."
+            )
 
     def act(self, acting: Acting) -> tuple[jax.Array, jax.Array]:
-        assert isinstance(acting.actor, GaussianActor)
         return acting.actor.draw(acting.out, acting.key)[0], acting.kept
 
 
+@rule("gaussian_noise")
 @dataclass(frozen=True)
-class GaussianNoise(Stateless):
-    """The actor's action with noise that is drawn anew at every step; `scale` is its standard
-    deviation in halves of the box."""
+class GaussianNoise(ActorRule):
+    """The actor's action with noise that is drawn anew at every step.
 
-    kind: Literal["gaussian_noise"] = "gaussian_noise"
+    `scale` is its standard deviation in halves of the box."""
+
     scale: float = 0.1  # Fujimoto et al. 2018
 
     def check(self, where: str) -> None:
@@ -64,12 +86,13 @@ class GaussianNoise(Stateless):
         return jnp.clip(action + noise, -1, 1), acting.kept
 
 
+@rule("ou_noise")
 @dataclass(frozen=True)
-class OuNoise(Stateless):
-    """The actor's action with an Ornstein–Uhlenbeck process: x ← (1 − θ)·x + scale·N(0, 1), from 0
-    at the start of an episode."""
+class OuNoise(ActorRule):
+    """The actor's action with an Ornstein–Uhlenbeck process on it (Lillicrap et al. 2016).
 
-    kind: Literal["ou_noise"] = "ou_noise"
+    x ← (1 − θ)·x + scale·N(0, 1), from 0 at the start of an episode."""
+
     scale: float = 0.2  # Lillicrap et al. 2016
     theta: float = 0.15
 
@@ -84,9 +107,6 @@ class OuNoise(Stateless):
         drawn = jax.random.normal(acting.key, action.shape)
         noise = (1 - self.theta) * before + self.scale * drawn
         return jnp.clip(action + noise, -1, 1), noise
-
-
-Undirected = Follow | Sample | GaussianNoise | OuNoise
 
 
 def _at_least_0(where: str, **values: float) -> None:

@@ -10,12 +10,11 @@ import jax.numpy as jnp
 import optax
 
 from idrl.actions import Actions, some_allowed
-from idrl.agents.actor_rules import Undirected
-from idrl.agents.choosing import Beliefs, RuleContext
-from idrl.agents.rule import Rule
+from idrl.agents.metrics import averaged
+from idrl.agents.rule_base import Beliefs, Rule, RuleContext
 from idrl.agents.spec import AgentSpec
 from idrl.ids import Decided
-from idrl.networks.heads import Bayesian, Ensemble, Transition
+from idrl.networks.heads import Transition
 
 _LARGE = 2**20  # weights of a matrix whose reading and writing takes time
 _ROWS = 16
@@ -29,6 +28,15 @@ class AgentState(NamedTuple):
     fast: Any = None  # `params` as updates compute with them, where that is in less precision
 
 
+class Considered(NamedTuple):
+    """What a rule made of a batch of states."""
+
+    decision: Decided
+    memory: jax.Array  # [E, ...] for the next step
+    beliefs: Beliefs  # of the actions that were compared
+    metrics: dict[str, jax.Array]  # the rule's own, a number each
+
+
 class Agent:
     """The functions of one declared agent for one kind of observation and actions with numbers.
     Holds no state. `control.ControlAgent` is the same for continuous ones."""
@@ -37,20 +45,20 @@ class Agent:
         self.spec = spec
         self.actions = actions
         self.obs_shape = tuple(obs_shape)
+        spec.trunk.check_fits(self.obs_shape)
         self.trunk = spec.trunk.module(self.obs_shape)
         self.heads = spec.values
         self.modules = {name: head.module(self.num_actions) for name, head in self.heads.items()}
-        self.optimiser = spec.optimiser.make()
+        self.optimiser = spec.optimiser.clipped()
         # Values come from the ensemble if there is one, noise from the head that knows of it.
         self.q_name = max(self.heads, key=lambda name: self.heads[name].members)
         self.z_name = next((n for n, head in self.heads.items() if head.knows_variance), None)
         head = self.heads[self.q_name]
         self.k = head.members
-        self.mask_prob = head.mask_prob if isinstance(head, Ensemble) else 1.0
+        self.mask_prob = head.mask_prob
         self.mixed = spec.learning.precision == "mixed"
-        self.fit_batch = max(
-            (h.fit_batch for h in self.heads.values() if isinstance(h, Bayesian)), default=0
-        )
+        self.fit_name = max(self.heads, key=lambda name: self.heads[name].fit_batch)
+        self.fit_batch = self.heads[self.fit_name].fit_batch
 
     @property
     def num_actions(self) -> int:
@@ -78,7 +86,7 @@ class Agent:
         params = self._init_params(params_key, example_obs)
         prior = {}
         for name, head in self.heads.items():
-            if isinstance(head, Ensemble) and head.prior_scale > 0 and head.k > 1:
+            if head.prior_scale > 0 and head.members > 1:
                 prior_key, one_key = jax.random.split(prior_key)
                 fixed = self._init_params(one_key, example_obs, only=name)
                 spread = self._raw(fixed, name, example_obs).var(1).mean() ** 0.5
@@ -147,7 +155,7 @@ class Agent:
         variance = head.return_variance(said)
         if key is None:
             return Beliefs(q_heads, variance)
-        drawn: Any = head.return_draw(said, jax.random.fold_in(key, len(self.modules)))
+        drawn = head.return_draw(said, jax.random.fold_in(key, len(self.modules)))
         return Beliefs(q_heads, variance, drawn - head.q_heads(said)[..., 0, :])
 
     def choose(
@@ -158,22 +166,24 @@ class Agent:
         `mask` `[E, A]` is true where an action is allowed; a state in which none is has all.
 
         `noisy` moves noisy weights: for exploring, not for evaluating."""
-        decision, memory, _ = self.consider(
+        considered = self.consider(
             rule, params, prior, obs, first, memory, key, step, mask, noisy=noisy
         )
-        return decision, memory
+        return considered.decision, considered.memory
 
     def consider(
         self, rule: Rule, params, prior, obs, first, memory, key, step, mask=None, *,
         noisy: bool = False,
-    ) -> tuple[Decided, jax.Array, Beliefs]:  # fmt: skip
+    ) -> Considered:  # fmt: skip
         """The same, and what was believed of the actions that were compared."""
-        assert not isinstance(rule, Undirected)  # `AgentSpec.check`
         memory_key, rule_key = jax.random.split(key)
         memory = rule.remember(memory, first, memory_key, self.k)
         beliefs = self.beliefs(params, prior, obs, jax.random.fold_in(key, 2), noisy)
         mask = None if mask is None else some_allowed(mask)
-        return rule(beliefs, RuleContext(step, memory, rule_key, mask)), memory, beliefs
+        context = RuleContext(step, memory, rule_key, mask)
+        decision = rule(beliefs, context)
+        own = averaged(rule.metrics(decision, beliefs, context))
+        return Considered(decision, rule.keep(decision, context), beliefs, own)
 
     def _seen(self, params, state: AgentState, batch: Transition, key) -> tuple[dict, dict, dict]:
         """Outputs before the step, and after it by the online and by the target network, each with
@@ -185,29 +195,31 @@ class Agent:
         return out_tm1, jax.lax.stop_gradient(online_t), jax.lax.stop_gradient(target_t)
 
     def loss(self, params, state: AgentState, batch: Transition, key=None):
-        """Sum over heads of the mean over the batch; the losses and TD priorities beside it."""
+        """Sum over heads of the mean over the batch; metrics and TD priorities beside it."""
         out_tm1, online_t, target_t = self._seen(params, state, batch, key)
-        losses = {}
+        losses: dict[str, Any] = {}
+        metrics: dict[str, Any] = {}
         for name, head in self.heads.items():
             each = head.loss(out_tm1[name], online_t[name], target_t[name], batch)
             losses[name] = (each if batch.weight is None else batch.weight * each).mean()
+            own = head.metrics(params["heads"][name], out_tm1[name], batch)
+            metrics |= {f"loss_{name}": losses[name], **averaged(own)}
         td_priority = None
         if batch.where is not None:
             name = self.q_name
             td_priority = self.heads[name].td_priority(
                 out_tm1[name], online_t[name], target_t[name], batch
             )
-        return sum(losses.values()), (losses, td_priority)
+        return sum(losses.values()), (metrics, td_priority)
 
     def learn(self, state: AgentState, batch: Transition, key=None, number=0):
         """Update `number` from one batch: the new state, metrics, and how surprising each
         transition was (`[B]`, if the batch was drawn by priorities)."""
         params = state.params if state.fast is None else state.fast
-        grads, (losses, td_priority) = jax.grad(self.loss, has_aux=True)(params, state, batch, key)
+        grads, (metrics, td_priority) = jax.grad(self.loss, has_aux=True)(params, state, batch, key)
         grads = jax.tree.map(lambda g, p: g.astype(p.dtype), grads, state.params)
         updates, opt_state = self.optimiser.update(grads, state.opt_state, state.params)
         params = optax.apply_updates(state.params, updates)
-        metrics = {f"loss_{name}": loss for name, loss in losses.items()}
         metrics["grad_norm"] = norm(grads)
         return self._with(state, params)._replace(opt_state=opt_state), metrics, td_priority
 
@@ -218,10 +230,9 @@ class Agent:
     def refit(
         self, state: AgentState, draw: Callable[[Any], Transition], batches: int, scale, key
     ) -> AgentState:
-        """With a new posterior of the Bayesian head, from `batches` batches that `draw` returns by
-        their number; each transition counts as `scale` of one."""
-        name, head = self.q_name, self.heads[self.q_name]
-        assert isinstance(head, Bayesian)
+        """With the head that has a fit (`Head.refit`) fitted anew, from `batches` batches that
+        `draw` returns by their number; each transition counts as `scale` of one."""
+        name, head = self.fit_name, self.heads[self.fit_name]
 
         def evidence(number):
             batch = draw(number)

@@ -1,56 +1,28 @@
-"""Rules as an agent declares them: their settings, and what they keep between steps.
-
-Each is called with what the heads believe of a batch of states `[E]`, one per environment, and
-answers with a `Decision`. `memory` `[E]` holds one number per environment, which only Thompson
-sampling uses: the head it follows until the episode ends.
-"""
+"""Rules that compare actions, as an agent declares them: their settings, and what they keep."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 
 from idrl import ids, rules
+from idrl.agents.rule_base import Beliefs, Rule, RuleContext, rule
 from idrl.errors import IdrlError
 from idrl.ids import Decision
-
-
-class Beliefs(NamedTuple):
-    """What the heads say of each state."""
-
-    q_heads: jax.Array  # [..., K, A]
-    return_variance: jax.Array | None = None  # [..., A]
-    return_noise: jax.Array | None = None  # [..., A] a drawn return less its mean
-
-
-class RuleContext(NamedTuple):
-    """What a rule may use besides beliefs."""
-
-    step: jax.Array  # agent steps so far, for schedules
-    memory: jax.Array  # [E]
-    key: jax.Array
-    mask: jax.Array | None = None  # [E, A] allowed actions
-
-
-class Stateless:
-    """A rule that needs no memory."""
-
-    def remember(self, memory: jax.Array, first: jax.Array, key: jax.Array, k: int) -> jax.Array:
-        return memory
 
 
 def _compared(relative: bool, beliefs: Beliefs, context: RuleContext) -> jax.Array:
     return ids.relative(beliefs.q_heads, context.mask) if relative else beliefs.q_heads
 
 
+@rule("ids")
 @dataclass(frozen=True)
-class Ids(Stateless):
+class Ids(Rule):
     """Smallest regret² per bit of information (Nikolov et al. 2019)."""
 
-    kind: Literal["ids"] = "ids"
     lam: float = 0.1  # Table 2
     lam_end: float = 0.0  # where λ is after `lam_steps`, in a straight line
     lam_steps: int = 0  # 0: λ stays what it is
@@ -72,6 +44,30 @@ class Ids(Stateless):
         if self.rho2 <= 0:
             raise IdrlError(f"{where}.rho2 is {self.rho2}; a variance of noise is positive.")
 
+    @property
+    def min_members(self) -> int:
+        return 2
+
+    @property
+    def needs_distribution(self) -> bool:
+        return self.noise in ("return", "smoothed", "tempered")
+
+    @property
+    def minimises_ratio(self) -> bool:
+        return True
+
+    @property
+    def example_agents(self) -> tuple[str, str]:
+        return "c51-ids", "ddpg-ids"
+
+    def check_heads(self, where: str, members: int, knows_variance: bool) -> None:
+        if self.needs_distribution and not knows_variance:
+            raise IdrlError(
+                f"{where}.noise={self.noise} needs a head that learns the distribution of the "
+                f"return; add heads.z.kind=categorical, or set {where}.noise=constant."
+            )
+        super().check_heads(where, members, knows_variance)
+
     def width(self, step: jax.Array) -> float | jax.Array:
         if not self.lam_steps:
             return self.lam
@@ -88,7 +84,7 @@ class Ids(Stateless):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WithEpsilon:
+class WithEpsilon(Rule):
     """A rule that acts at random with probability ε, which falls linearly; 0 by default.
 
     The originals have none; the authors of IDS put one on top of the ensembles they compare with.
@@ -109,6 +105,14 @@ class WithEpsilon:
     def randomises(self) -> bool:
         return max(self.epsilon_start, self.epsilon_end) > 0
 
+    def check_actor(self, where: str, actor_name: str, has_density: bool) -> None:
+        super().check_actor(where, actor_name, has_density)
+        if self.randomises:
+            raise IdrlError(
+                f"{where}.epsilon_start and {where}.epsilon_end are for discrete actions; with an "
+                f"actor set both to 0, or {where}.kind=gaussian_noise."
+            )
+
     def finish(self, decision: Decision, context: RuleContext) -> Decision:
         if not self.randomises:
             return decision
@@ -119,11 +123,18 @@ class WithEpsilon:
         return rules.at_random(decision, key, epsilon, mask=context.mask)
 
 
+@rule("thompson")
 @dataclass(frozen=True)
 class Thompson(WithEpsilon):
     """Follow one head, drawn anew when an episode starts (Osband et al. 2016)."""
 
-    kind: Literal["thompson"] = "thompson"
+    @property
+    def min_members(self) -> int:
+        return 2
+
+    @property
+    def example_agents(self) -> tuple[str, str]:
+        return "bootstrapped-dqn", "ddpg-thompson"
 
     def remember(self, memory: jax.Array, first: jax.Array, key: jax.Array, k: int) -> jax.Array:
         return jnp.where(first, jax.random.randint(key, memory.shape, 0, k), memory)
@@ -133,16 +144,27 @@ class Thompson(WithEpsilon):
         return self.finish(decision, context)
 
 
+@rule("return_thompson")
 @dataclass(frozen=True)
 class ReturnThompson(Thompson):
-    """Follow one head for an episode, and at every step a return drawn from the return head's
-    distribution around it (Moerland et al. 2017).
+    """One head for an episode, and a drawn return at every step (Moerland et al. 2017).
 
-    It adds the noise of the return to the uncertainty of its mean, and so keeps choosing noisy
-    actions however well they are known: the paper's argument against it.
+    The return is drawn from the return head's distribution around the head that is followed. That
+    adds the noise of the return to the uncertainty of its mean, and so the rule keeps choosing
+    noisy actions however well they are known: the paper's argument against it.
     """
 
-    kind: Literal["return_thompson"] = "return_thompson"  # type: ignore[assignment]
+    @property
+    def needs_distribution(self) -> bool:
+        return True
+
+    @property
+    def needs_discrete(self) -> bool:
+        return True
+
+    @property
+    def example_agents(self) -> tuple[str, str]:
+        return "dqn", "td3"
 
     def __call__(self, beliefs: Beliefs, context: RuleContext) -> Decision:
         assert beliefs.return_noise is not None
@@ -153,11 +175,11 @@ class ReturnThompson(Thompson):
         return self.finish(told._replace(action=chosen.action, probs=chosen.probs), context)
 
 
+@rule("ucb")
 @dataclass(frozen=True)
-class Ucb(Stateless, WithEpsilon):
+class Ucb(WithEpsilon):
     """Largest mean plus λ standard deviations over the heads (Chen et al. 2017)."""
 
-    kind: Literal["ucb"] = "ucb"
     lam: float = 0.1
     relative: bool = False  # as in `Ids`
 
@@ -165,6 +187,14 @@ class Ucb(Stateless, WithEpsilon):
         super().check(where)
         if self.lam < 0:
             raise IdrlError(f"{where}.lam is {self.lam}; it is at least 0.")
+
+    @property
+    def min_members(self) -> int:
+        return 2
+
+    @property
+    def example_agents(self) -> tuple[str, str]:
+        return "bootstrapped-ucb", "ddpg-ucb"
 
     def __call__(self, beliefs: Beliefs, context: RuleContext) -> Decision:
         q_heads = _compared(self.relative, beliefs, context)
@@ -177,11 +207,11 @@ class Ucb(Stateless, WithEpsilon):
 DECAY_STEPS = 1_000_000
 
 
+@rule("epsilon_greedy")
 @dataclass(frozen=True)
-class EpsilonGreedy(Stateless):
+class EpsilonGreedy(Rule):
     """Greedy, but random with a probability that falls linearly (Mnih et al. 2015)."""
 
-    kind: Literal["epsilon_greedy"] = "epsilon_greedy"
     start: float = 1.0
     end: float = 0.1
     decay_steps: int = DECAY_STEPS
@@ -193,6 +223,10 @@ class EpsilonGreedy(Stateless):
         if self.decay_steps < 0:
             raise IdrlError(f"{where}.decay_steps is negative.")
 
+    @property
+    def needs_discrete(self) -> bool:
+        return True
+
     def epsilon(self, step: jax.Array) -> jax.Array:
         return _line(step, self.start, self.end, self.decay_steps)
 
@@ -202,28 +236,27 @@ class EpsilonGreedy(Stateless):
         )
 
 
+@rule("greedy")
 @dataclass(frozen=True)
-class Greedy(Stateless):
+class Greedy(Rule):
     """Largest mean over the heads."""
-
-    kind: Literal["greedy"] = "greedy"
 
     def __call__(self, beliefs: Beliefs, context: RuleContext) -> Decision:
         return rules.greedy(beliefs.q_heads, **_described(beliefs, context))
 
 
+@rule("vote")
 @dataclass(frozen=True)
-class Vote(Stateless, WithEpsilon):
+class Vote(WithEpsilon):
     """The action most heads are greedy on."""
 
-    kind: Literal["vote"] = "vote"
+    @property
+    def min_members(self) -> int:
+        return 2
 
     def __call__(self, beliefs: Beliefs, context: RuleContext) -> Decision:
         decision = rules.vote(beliefs.q_heads, **_described(beliefs, context))
         return self.finish(decision, context)
-
-
-Comparing = Ids | Thompson | ReturnThompson | Ucb | EpsilonGreedy | Greedy | Vote
 
 
 def _line(step, start: float, end: float, steps: int) -> jax.Array:

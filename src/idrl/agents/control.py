@@ -6,7 +6,7 @@ that compares actions is given a finite set of them, and so is used as it is.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -14,13 +14,14 @@ import optax
 
 from idrl import rules
 from idrl.actions import Box
-from idrl.agents.actor_rules import Acting, Undirected
-from idrl.agents.agent import Agent, AgentState, norm
-from idrl.agents.choosing import Beliefs, Ids, RuleContext
-from idrl.agents.rule import Rule
+from idrl.agents.actor_rules import Acting, ActorRule
+from idrl.agents.agent import Agent, AgentState, Considered, norm
+from idrl.agents.composing import as_actor
+from idrl.agents.metrics import averaged
+from idrl.agents.rule_base import Beliefs, Rule, RuleContext
 from idrl.agents.spec import AgentSpec
 from idrl.ids import Comparison
-from idrl.networks.heads import Actor, Ensemble, GaussianActor, Transition
+from idrl.networks.heads import Transition
 
 
 class ControlAgent(Agent):
@@ -29,10 +30,9 @@ class ControlAgent(Agent):
     def __init__(self, spec: AgentSpec, obs_shape: tuple[int, ...], box: Box):
         super().__init__(spec, obs_shape, box)
         assert spec.actor is not None
-        actor = spec.heads[spec.actor]
-        assert isinstance(actor, (Actor, GaussianActor))
-        self.box, self.actor_name, self.actor = box, spec.actor, actor
-        self.actor_module = actor.module(box.dims)
+        self.box, self.actor_name = box, spec.actor
+        self.actor = as_actor(spec.heads[spec.actor])
+        self.actor_module = self.actor.module(box.dims)
 
     @property
     def num_actions(self) -> int:
@@ -58,7 +58,7 @@ class ControlAgent(Agent):
         params = self._init_control(params_key, example_obs, unit)
         prior = {}
         for name, head in self.heads.items():
-            if isinstance(head, Ensemble) and head.prior_scale > 0 and head.k > 1:
+            if head.prior_scale > 0 and head.members > 1:
                 prior_key, one_key = jax.random.split(prior_key)
                 fixed = self._init_control(one_key, example_obs, unit)
                 fixed = {"trunk": fixed["trunk"], "heads": {name: fixed["heads"][name]}}
@@ -144,14 +144,16 @@ class ControlAgent(Agent):
     def consider(
         self, rule: Rule, params, prior, obs, first, memory, key, step, mask=None, *,
         noisy: bool = False,
-    ) -> tuple[Comparison, jax.Array, Beliefs]:  # fmt: skip
+    ) -> Considered:  # fmt: skip
         assert mask is None
         memory_key, rule_key, set_key, chance = jax.random.split(key, 4)
         head = rule.remember(memory[:, 0].astype(jnp.int32), first, memory_key, self.k)
         out = self.actor_module.apply(params["heads"][self.actor_name], self._features(params, obs))
         before, actor = memory[:, 1:], self.actor.mean(out)
-        if isinstance(rule, Undirected):
-            chosen, kept = rule.act(Acting(self.actor, out, before, first, rule_key))
+        context = RuleContext(step, head, rule_key)
+        if rule.follows_actor:
+            acting = Acting(self.actor, out, before, first, rule_key)
+            chosen, kept = cast(ActorRule, rule).act(acting)
             actions = jnp.stack([actor, chosen], 1)
             beliefs = self.believed(params, prior, obs, actions, chance)
             described = {"return_variance": beliefs.return_variance}
@@ -160,9 +162,8 @@ class ControlAgent(Agent):
             before = jnp.where(first[:, None], 0.0, before)
             actions = self.actor.candidates.propose(set_key, actor, before)
             beliefs = self.believed(params, prior, obs, actions, chance)
-            context = RuleContext(step, head, rule_key)
             decision = rule(beliefs, context)
-            for turn in range(self.actor.candidates.refine if isinstance(rule, Ids) else 0):
+            for turn in range(self.actor.candidates.refine if rule.minimises_ratio else 0):
                 more = self.actor.candidates.around_best(
                     jax.random.fold_in(set_key, turn), actions, decision.ratio
                 )
@@ -171,21 +172,19 @@ class ControlAgent(Agent):
                 beliefs = jax.tree.map(lambda *x: jnp.concatenate(x, -1), beliefs, new)
                 decision = rule(beliefs, context)
             kept = Comparison(*decision, actions).taken
-        compared = Comparison(*decision, self.box.from_unit(actions))
+        own = averaged(rule.metrics(decision, beliefs, context))
+        head = rule.keep(decision, context)
         memory = jnp.concatenate([head[:, None].astype(memory.dtype), kept], 1)
-        return compared, memory, beliefs
+        compared = Comparison(*decision, self.box.from_unit(actions))
+        return Considered(compared, memory, beliefs, own)
 
     # -- learning -------------------------------------------------------------------------------
 
     def _ahead(self, params, state: AgentState, obs, key) -> tuple[jax.Array, jax.Array]:
         """The action `[B, D]` that targets are computed with, and what its entropy is worth."""
-        actor = self.actor
-        if isinstance(actor, GaussianActor):  # which has no target of its own
-            out = self._policy(params, obs)
-            unit, log_prob = actor.draw(out, key)
-            return unit, -jnp.exp(out.log_alpha) * log_prob
-        unit = actor.smoothed(self._policy(state.target, obs), key)
-        return unit, jnp.zeros(len(obs))
+        return self.actor.next_action(
+            self._policy(state.target if self.actor.has_target else params, obs), key
+        )
 
     def _policy(self, params, obs) -> Any:
         features = self._features(params, obs)
@@ -198,57 +197,46 @@ class ControlAgent(Agent):
         unit_tm1 = self.box.to_unit(batch.a_tm1)
         out_tm1 = self.critics(critics, state.prior, batch.s_tm1, unit_tm1, keys[1])
         out_t = self.critics(state.target, state.prior, batch.s_t, unit_t, keys[2])
-        if isinstance(self.heads[self.q_name], Ensemble):
+        if self.heads[self.q_name].says_q:
             q_t = out_t[self.q_name]  # [B, K, 1]
-            if self.actor.targets == "least":
-                q_t = jnp.broadcast_to(q_t.min(1, keepdims=True), q_t.shape)
-            elif isinstance(self.actor, Actor) and self.actor.targets == "best":
-                some = self.actor.looked_at(unit_t, jax.random.fold_in(key, 3))
+
+            def ask(some: jax.Array) -> jax.Array:
                 said = self.critics(
                     state.target, state.prior, batch.s_t, some, keys[2], only=self.q_name
                 )
-                q_t = said[self.q_name].reshape(*some.shape[:2], *q_t.shape[1:]).max(1)
-            out_t[self.q_name] = q_t + bonus[:, None, None]
+                return said[self.q_name].reshape(*some.shape[:2], *q_t.shape[1:])
+
+            seen = self.actor.target_values(q_t, unit_t, ask, jax.random.fold_in(key, 3))
+            out_t[self.q_name] = seen + bonus[:, None, None]
         out_t = jax.lax.stop_gradient(out_t)
         one = batch._replace(a_tm1=jnp.zeros(len(batch.r_t), jnp.int32))
-        losses, td_priority = {}, None
+        losses: dict[str, Any] = {}
+        metrics: dict[str, Any] = {}
+        td_priority = None
         for name, head in self.heads.items():
             each = head.loss(out_tm1[name], out_t[name], out_t[name], one)
             losses[name] = (each if batch.weight is None else batch.weight * each).mean()
+            own = head.metrics(critics["heads"][name], out_tm1[name], one)
+            metrics |= {f"loss_{name}": losses[name], **averaged(own)}
         if batch.where is not None:
             q_tm1, q_t = out_tm1[self.q_name], out_t[self.q_name]
             td_priority = self.heads[self.q_name].td_priority(q_tm1, q_t, q_t, one)
-        return sum(losses.values()), (losses, td_priority)
+        return sum(losses.values()), (metrics, td_priority)
 
     def actor_loss(self, weights, params, prior, obs, key) -> jax.Array:
-        """How far the actor is from what it climbs; for a distribution with its entropy, and the
-        temperature's own loss beside it."""
-        actor = self.actor
+        """How far the actor is from what it climbs."""
         out = self.actor_module.apply(weights, self._features(params, obs))
         value_key, draw_key = jax.random.split(key)
-        if isinstance(actor, GaussianActor):
-            unit, log_prob = actor.draw(out, draw_key)
-        else:
-            unit, log_prob = actor.mean(out), jnp.zeros(len(obs))
+        unit, log_prob = self.actor.tried(out, draw_key)
         said = self.critics(params, prior, obs, unit, value_key)[self.q_name]
         q_heads = self.heads[self.q_name].q_heads(said)[..., 0]  # [B, K]
-        value = {
-            "mean": lambda: q_heads.mean(-1),
-            "first": lambda: q_heads[:, 0],
-            "least": lambda: q_heads.min(-1),
-        }[actor.climbs]()
-        if isinstance(actor, Actor):
-            return actor.restraint * (out**2).mean() - value.mean()
-        alpha = jax.lax.stop_gradient(jnp.exp(out.log_alpha))
-        wanted = actor.entropy * self.box.dims
-        surplus = jax.lax.stop_gradient(log_prob + wanted)  # of order, short of disorder
-        return (alpha * log_prob - value).mean() - (out.log_alpha * surplus).mean()
+        return self.actor.policy_loss(out, self.actor.climbed(q_heads), log_prob)
 
     def learn(self, state: AgentState, batch: Transition, key=None, number=0):
         key = jax.random.key(0) if key is None else key
         critic_key, actor_key = jax.random.split(key)
         critics, weights = self._apart(state.params)
-        grads, (losses, td_priority) = jax.grad(self.critic_loss, has_aux=True)(
+        grads, (metrics, td_priority) = jax.grad(self.critic_loss, has_aux=True)(
             critics, state, batch, critic_key
         )
         critics, critics_state = self._stepped(critics, grads, state.opt_state["critics"])
@@ -269,10 +257,8 @@ class ControlAgent(Agent):
             weights, actor_state, loss, slope = jax.lax.cond(due, improve, leave, *given)
         else:
             weights, actor_state, loss, slope = improve(*given)
-        metrics = {f"loss_{name}": value for name, value in losses.items()}
         metrics |= {f"loss_{self.actor_name}": loss, "grad_norm": norm(grads) + slope}
-        if isinstance(self.actor, GaussianActor):
-            metrics["temperature"] = jnp.exp(weights["params"]["log_alpha"])
+        metrics |= averaged(self.actor.metrics(weights, None, batch))
         state = state._replace(
             params=self._together(critics, weights),
             opt_state={"critics": critics_state, "actor": actor_state},

@@ -1,8 +1,9 @@
 """Agents that learn the distribution of the return, without an ensemble."""
 
 from idrl.agents.choosing import DECAY_STEPS, EpsilonGreedy, Greedy
+from idrl.agents.optimisers import Adam
 from idrl.agents.registry import agent
-from idrl.agents.spec import Adam, AgentSpec, Learning
+from idrl.agents.spec import AgentSpec, Learning
 from idrl.networks.heads import Categorical, Head, Implicit, Quantile
 from idrl.networks.trunks import NatureCnn
 
@@ -21,25 +22,25 @@ def _epsilon_greedy(head: Head, lr: float) -> AgentSpec:
     )
 
 
-@agent("c51")
+@agent("c51", presets="all")
 def c51() -> AgentSpec:
     """The return's distribution on 51 atoms, ε-greedy on its mean (Bellemare et al. 2017)."""
     return _epsilon_greedy(Categorical(trunk_gradient=1.0), lr=2.5e-4)
 
 
-@agent("qr-dqn")
+@agent("qr-dqn", presets="all")
 def qr_dqn() -> AgentSpec:
     """The return's distribution by 200 quantiles (Dabney et al. 2018)."""
     return _epsilon_greedy(Quantile(trunk_gradient=1.0), lr=5e-5)
 
 
-@agent("iqn")
+@agent("iqn", presets="all")
 def iqn() -> AgentSpec:
     """The return's distribution as a function of the quantile asked for (Dabney et al. 2018)."""
     return _epsilon_greedy(Implicit(trunk_gradient=1.0), lr=5e-5)
 
 
-@agent("rainbow")
+@agent("rainbow", presets="all")
 def rainbow() -> AgentSpec:
     """Double, dueling, noisy, categorical, prioritised, 3-step (Hessel et al. 2018)."""
     return AgentSpec(

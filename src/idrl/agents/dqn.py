@@ -6,8 +6,9 @@ Periods are in agent steps, optimisers see gradients averaged over the batch (`R
 from dataclasses import replace
 
 from idrl.agents.choosing import DECAY_STEPS, EpsilonGreedy, Greedy
+from idrl.agents.optimisers import RmsProp
 from idrl.agents.registry import agent
-from idrl.agents.spec import AgentSpec, Learning, RmsProp
+from idrl.agents.spec import AgentSpec, Learning
 from idrl.networks.heads import Ensemble
 from idrl.networks.trunks import NatureCnn
 
@@ -19,7 +20,7 @@ _QUARTER_LR = RmsProp.lr / 4
 _QUARTER_EPS = RmsProp.eps / 4**2
 
 
-@agent("dqn")
+@agent("dqn", presets="all")
 def dqn() -> AgentSpec:
     """One Q-function, ε-greedy, target by its own maximum (Mnih et al. 2015)."""
     return AgentSpec(
@@ -34,7 +35,7 @@ def dqn() -> AgentSpec:
     )
 
 
-@agent("ddqn")
+@agent("ddqn", presets="all")
 def ddqn() -> AgentSpec:
     """DQN whose next action is chosen by the online network (van Hasselt et al. 2016, tuned)."""
     return replace(
@@ -45,7 +46,7 @@ def ddqn() -> AgentSpec:
     )
 
 
-@agent("dueling")
+@agent("dueling", presets="all")
 def dueling() -> AgentSpec:
     """Double DQN with a value and an advantage stream (Wang et al. 2016)."""
     return replace(
@@ -55,7 +56,7 @@ def dueling() -> AgentSpec:
     )
 
 
-@agent("noisynet-dqn")
+@agent("noisynet-dqn", presets="all")
 def noisynet_dqn() -> AgentSpec:
     """DQN that explores by learned noise in its weights instead of ε (Fortunato et al. 2018)."""
     return replace(
@@ -63,7 +64,7 @@ def noisynet_dqn() -> AgentSpec:
     )
 
 
-@agent("noisynet-dueling")
+@agent("noisynet-dueling", presets="all")
 def noisynet_dueling() -> AgentSpec:
     """Dueling streams with noisy weights (Fortunato et al. 2018)."""
     return replace(
@@ -73,18 +74,18 @@ def noisynet_dueling() -> AgentSpec:
     )
 
 
-@agent("prioritized")
+@agent("prioritized", presets="all")
 def prioritized() -> AgentSpec:
     """Double DQN that replays what surprised it (Schaul et al. 2016, proportional)."""
     learning = replace(ddqn().learning, priority=0.6, importance=0.4)
     return replace(ddqn(), learning=learning, optimiser=RmsProp(lr=_QUARTER_LR, eps=_QUARTER_EPS))
 
 
-@agent("prioritized-dueling")
+@agent("prioritized-dueling", presets="all")
 def prioritized_dueling() -> AgentSpec:
     """Dueling streams and prioritised replay (Wang et al. 2016)."""
     return replace(
         dueling(),
         learning=prioritized().learning,
-        optimiser=replace(dueling().optimiser, eps=_QUARTER_EPS),
+        optimiser=RmsProp(lr=_QUARTER_LR, eps=_QUARTER_EPS, max_grad_norm=10.0),
     )

@@ -3,34 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal, NamedTuple, get_args
 
 from idrl.agents.spec import AgentSpec
 from idrl.errors import IdrlError, unknown
+from idrl.schema import same_place
 
-_AGENTS: dict[str, Callable[[], AgentSpec]] = {}
+Declaration = Callable[[], AgentSpec]
+Presets = Literal["task", "all"]
 
 
-def agent(name: str):
-    """Decorator: make `name` stand for the declaration below."""
+class _Registered(NamedTuple):
+    declare: Declaration
+    presets: Presets
 
-    def register(declare: Callable[[], AgentSpec]) -> Callable[[], AgentSpec]:
-        register_agent(name, declare)
+
+_AGENTS: dict[str, _Registered] = {}
+
+
+def agent(name: str, *, presets: Presets = "task") -> Callable[[Declaration], Declaration]:
+    """Decorator: `register_agent` for the declaration below."""
+
+    def register(declare: Declaration) -> Declaration:
+        register_agent(name, declare, presets)
         return declare
 
     return register
 
 
-def register_agent(name: str, declare: Callable[[], AgentSpec]) -> None:
-    """Make `name` stand for `declare()` wherever an agent's name is asked for."""
-    if name in _AGENTS:
+def register_agent(name: str, declare: Declaration, presets: Presets = "task") -> None:
+    """Make `name` stand for `declare()` wherever an agent's name is asked for.
+
+    `presets` is what the settings of a task change in the declaration. "task": what the task
+    decides (`training`, `evaluation`, the range of returns, a discount or a treatment of rewards
+    that belongs to it); "all": also networks, optimiser and schedule, as with the built-in agents,
+    whose declarations have the numbers of their papers.
+    """
+    if not isinstance(name, str) or not name or name != name.strip():
+        raise IdrlError(f"an agent cannot be called {name!r}; a name is a word, as 'my-agent'.")
+    if not callable(declare):
+        raise IdrlError(
+            f"the agent {name!r} is declared by a function that returns an AgentSpec, not by "
+            f"{declare!r}."
+        )
+    if presets not in get_args(Presets):
+        known = " or ".join(map(repr, get_args(Presets)))
+        raise IdrlError(f"presets is {presets!r} for the agent {name!r}; it is {known}.")
+    old = _AGENTS.get(name)
+    if old is not None and not same_place(old.declare, declare):
         raise IdrlError(f"an agent named {name!r} is registered already; choose another name.")
-    _AGENTS[name] = declare
+    _AGENTS[name] = _Registered(declare, presets)
 
 
 def declared(name: str) -> AgentSpec:
-    if name not in _AGENTS:
-        raise unknown("agent", name, _AGENTS)
-    return _AGENTS[name]()
+    found = _found(name).declare()
+    if not isinstance(found, AgentSpec):
+        raise IdrlError(f"the declaration of the agent {name!r} returned {found!r}, no AgentSpec.")
+    return found
+
+
+def presets_of(name: str) -> Presets:
+    return _found(name).presets
+
+
+def is_built_in(name: str) -> bool:
+    return getattr(_found(name).declare, "__module__", "").startswith(f"{__package__}.")
 
 
 def agent_names(continuous: bool | None = None) -> list[str]:
@@ -41,4 +78,10 @@ def agent_names(continuous: bool | None = None) -> list[str]:
 
 
 def agent_summary(name: str) -> str:
-    return (_AGENTS[name].__doc__ or "").strip().split("\n")[0]
+    return (_found(name).declare.__doc__ or "").strip().split("\n")[0]
+
+
+def _found(name: str) -> _Registered:
+    if name not in _AGENTS:
+        raise unknown("agent", name, _AGENTS)
+    return _AGENTS[name]

@@ -22,7 +22,7 @@ _HOME = {
     "suggest": "asking",
     "observe": "asking",
     "observe_at": "asking",
-    "Rule": "choosing",
+    "BanditRule": "choosing",
     "RULES": "choosing",
     "named_rule": "choosing",
     "KERNELS": "kernels",
@@ -35,7 +35,7 @@ __all__ = [*_HOME]
 if TYPE_CHECKING:  # what __getattr__ finds, for type checkers and editors
     from idrl.bandits.asking import observe, observe_at, suggest  # noqa: F401
     from idrl.bandits.bernoulli import BetaBernoulli  # noqa: F401
-    from idrl.bandits.choosing import RULES, Rule, named_rule  # noqa: F401
+    from idrl.bandits.choosing import RULES, BanditRule, named_rule  # noqa: F401
     from idrl.bandits.kernels import KERNELS  # noqa: F401
     from idrl.bandits.models import GaussianArms, GaussianProcess, LinearGaussian  # noqa: F401
     from idrl.bandits.settings import SETTINGS  # noqa: F401

@@ -8,7 +8,7 @@ import jax
 
 from idrl.bandits.bernoulli import BetaBernoulli
 from idrl.bandits.checks import as_points, as_values
-from idrl.bandits.choosing import Rule, choose, named_rule
+from idrl.bandits.choosing import BanditRule, choose, named_rule
 from idrl.bandits.gaussian import GaussianModel
 from idrl.errors import IdrlError
 from idrl.ids import Decision
@@ -17,7 +17,11 @@ Model = TypeVar("Model", GaussianModel, BetaBernoulli)
 
 
 def suggest(
-    model: GaussianModel | BetaBernoulli, rule: str | Rule = "ids", *, seed: int = 0, **options: Any
+    model: GaussianModel | BetaBernoulli,
+    rule: str | BanditRule = "ids",
+    *,
+    seed: int = 0,
+    **options: Any,
 ) -> Decision:
     """The next candidate to measure, `action`, and for each `[n]` why: `mu`, `sigma`, `rho2`,
     `regret`, `info_gain`, `ratio`, `probs`.
@@ -27,9 +31,9 @@ def suggest(
     same question has the same answer, the next step a fresh draw. `suggest(model, "greedy")` is the
     best candidate as far as is known. One candidate is always suggested.
     """
-    if isinstance(rule, Rule):
+    if isinstance(rule, BanditRule):
         if options:
-            raise IdrlError("options change a rule given by name; a `Rule` has them already.")
+            raise IdrlError("options change a rule given by name; a `BanditRule` has them already.")
     else:
         rule = named_rule(rule, **options)
     key = jax.random.fold_in(jax.random.key(seed), model.count)

@@ -46,7 +46,7 @@ RULES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Rule:
+class BanditRule:
     """How to choose. Hashable, so that a compiled simulation can close over it."""
 
     kind: str = "ids"
@@ -79,15 +79,15 @@ class Rule:
         return self.regret == "bayes" or self.info_gain == "variance"
 
 
-def named_rule(name: str, **options: Any) -> Rule:
+def named_rule(name: str, **options: Any) -> BanditRule:
     """The rule of that name with some of its options changed."""
     if name not in RULES:
         raise unknown("rule", name, RULES)
-    known = {field.name for field in dataclasses.fields(Rule)} - {"kind"}
+    known = {field.name for field in dataclasses.fields(BanditRule)} - {"kind"}
     for option in options:
         if option not in known:
             raise unknown("option", option, known)
-    rule = Rule(**{**RULES[name][1], **options})
+    rule = BanditRule(**{**RULES[name][1], **options})
     # An option that could change nothing is a mistake, and must not pass for a choice.
     if rule.kind != "ids" and "policy" in options:
         raise IdrlError(f"policy belongs to the ids rules, and {name!r} is none of them.")
@@ -98,7 +98,7 @@ def named_rule(name: str, **options: Any) -> Rule:
     return rule
 
 
-def choose(rule: Rule, belief: Gaussian | Beta, rho2, key: jax.Array) -> ids.Decision:
+def choose(rule: BanditRule, belief: Gaussian | Beta, rho2, key: jax.Array) -> ids.Decision:
     """The rule's decision, described in the terms of `idrl.ids` whatever the rule."""
     mu, sigma2 = _steady(belief.mean), _steady(belief.variance)
     draw_key, pick_key = jax.random.split(key)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from idrl.bandits.choosing import RULES, Rule
+from idrl.bandits.choosing import RULES, BanditRule
 from idrl.bandits.settings import SETTINGS
 from idrl.bandits.simulation import Plays, simulate, simulated_rule
 from idrl.errors import IdrlError, unknown
@@ -35,7 +35,7 @@ class BanditComparison(NamedTuple):
     """Every rule's plays of the same problems under the same noise."""
 
     setting: str
-    rules: dict[str, Rule]
+    rules: dict[str, BanditRule]
     plays: dict[str, Plays]
 
     def total(self, rule: str) -> np.ndarray:

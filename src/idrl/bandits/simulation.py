@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from idrl.bandits.checks import as_count
-from idrl.bandits.choosing import Rule, choose, named_rule
+from idrl.bandits.choosing import BanditRule, choose, named_rule
 from idrl.bandits.posterior import Beta, Gaussian
 from idrl.bandits.settings import SETTINGS, Problem
 from idrl.errors import IdrlError, unknown
@@ -32,7 +32,7 @@ class Plays(NamedTuple):
     sigma: np.ndarray  # [S, n]
 
 
-def simulated_rule(name: str, **options) -> Rule:
+def simulated_rule(name: str, **options) -> BanditRule:
     """The named rule, with few draws where it draws and nothing else is said."""
     rule = named_rule(name, **options)
     if rule.needs_draws and "draws" not in options:
@@ -42,7 +42,7 @@ def simulated_rule(name: str, **options) -> Rule:
 
 def simulate(
     setting: str,
-    rule: str | Rule = "ids",
+    rule: str | BanditRule = "ids",
     seeds: int | Iterable[int] = 20,
     steps: int | None = None,
     **options,
@@ -53,9 +53,9 @@ def simulate(
     """
     if setting not in SETTINGS:
         raise unknown("setting", setting, SETTINGS)
-    if isinstance(rule, Rule):
+    if isinstance(rule, BanditRule):
         if options:
-            raise IdrlError("options change a rule given by name; a `Rule` has them already.")
+            raise IdrlError("options change a rule given by name; a `BanditRule` has them already.")
     else:
         rule = simulated_rule(rule, **options)
     chosen = list(range(as_count(seeds, "seeds"))) if np.ndim(seeds) == 0 else list(seeds)  # type: ignore[arg-type]
@@ -65,7 +65,7 @@ def simulate(
     return play([SETTINGS[setting].problem(seed) for seed in chosen], chosen, rule, steps)
 
 
-def play(problems: list[Problem], seeds: list[int], rule: Rule, steps: int) -> Plays:
+def play(problems: list[Problem], seeds: list[int], rule: BanditRule, steps: int) -> Plays:
     """Play a rule on problems of one shape, problem i with the randomness of seed i."""
     wide = min(len(seeds), _SIDE_BY_SIDE)
     parts = []
@@ -102,11 +102,11 @@ def _told(problem: Problem, seed: int, steps: int) -> _Told:
 
 
 @functools.partial(jax.jit, static_argnames="rule")
-def _play(told: _Told, keys: jax.Array, *, rule: Rule) -> Plays:
+def _play(told: _Told, keys: jax.Array, *, rule: BanditRule) -> Plays:
     return jax.vmap(functools.partial(_one_seed, rule=rule))(told, keys)
 
 
-def _one_seed(told: _Told, key: jax.Array, *, rule: Rule) -> Plays:
+def _one_seed(told: _Told, key: jax.Array, *, rule: BanditRule) -> Plays:
     truth, rho2 = told.truth, told.rho2
 
     def step(belief, now):

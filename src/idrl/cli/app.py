@@ -111,7 +111,7 @@ def parser() -> argparse.ArgumentParser:
     c.set_defaults(call=_explain)
 
     c = commands.add_parser("list", help="what there is, with a line on each")
-    c.add_argument("what", nargs="?", choices=("agents", "envs", "rules"))
+    c.add_argument("what", nargs="?", choices=_LISTS)
     c.set_defaults(call=_list)
     add_bandit(commands)
     add_bsuite(commands)
@@ -128,8 +128,7 @@ def parser() -> argparse.ArgumentParser:
 
 # Commands that agents and environments of one's own may be given to.
 _OPEN = ("train", "evaluate", "explain", "list", "bsuite", "play", "sweep")
-
-
+_LISTS = ("agents", "envs", "rules", "heads", "trunks", "optimisers")
 _LONG = ("train", "sweep", "bsuite")  # whose work is more than what they print
 
 
@@ -253,10 +252,10 @@ def _evaluate(options, console) -> int:
 def _explain(options, console) -> int:
     from rich.table import Table
 
-    from idrl.inspect import explain as explaining
+    from idrl.inspect.explain import explain
     from idrl.report.decisions import SYMBOLS, decision_figure, decision_rows
 
-    moment = explaining.moment(options.run, seed=options.seed, step=options.step)
+    moment = explain(options.run, seed=options.seed, step=options.step)
     table = Table(title=moment.title, title_justify="left")
     for name in ("", "action", *SYMBOLS):
         table.add_column(name, justify="right")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from idrl.errors import IdrlError
-
 
 def add_parser(commands) -> None:
     """Add `play` to the subparsers of the command line."""
@@ -27,37 +25,26 @@ def add_parser(commands) -> None:
 
 def _play(options, console) -> int:
     from idrl.inspect.play.episode import play
-    from idrl.inspect.play.page import LIMIT, write_page
-    from idrl.inspect.play.sigma import read_sigma
-    from idrl.inspect.play.video import check_target, write_video
+    from idrl.inspect.play.page import LIMIT
     from idrl.runs import api
 
     run = api.open_run(options.run)
-    video = Path(options.video) if options.video else None
-    page = Path(options.page) if options.page else None
+    page, video = options.page, options.video
     if page is None and video is None:
         page = run.path / "play.html"
-    for target in filter(None, (page, video)):
-        if not target.parent.is_dir() or target.is_dir():
-            raise IdrlError(
-                f"{str(target)!r} is no file that can be written: name one in a folder."
-            )
-    if video:
-        check_target(video)
     episode = play(
-        run.path, seed=options.seed, weights=options.weights, acting=options.act,
-        max_steps=options.max_steps,
+        run, seed=options.seed, weights=options.weights, acting=options.act,
+        max_steps=options.max_steps, page=page, video=video, fps=options.fps,
     )  # fmt: skip
     steps, differ = len(episode.action), len(episode.disagreements)
     console.print(f"{episode.title}: return {episode.reward.sum():.4g} in {steps:,} steps")
     console.print(f"{episode.rule} and {episode.other} disagree in {differ:,} of them")
     if page:
-        size = write_page(episode, page, read_sigma(run.path, episode.seed))
+        size = Path(page).stat().st_size
         console.print(f"The page is in {page} ({size / 1e6:.1f} MB)", markup=False)
         if size > LIMIT:
             console.print("That is much for a browser: --max-steps makes it smaller.")
     if video:
-        write_video(episode, video, options.fps)
         console.print(f"The video is in {video}", markup=False)
     return 0
 

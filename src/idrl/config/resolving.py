@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from idrl.agents import AgentSpec, declared
-from idrl.agents.rule import Rule
-from idrl.agents.spec import Adam, Learning, RmsProp
+from idrl.agents.optimisers import Optimiser
+from idrl.agents.registry import presets_of
+from idrl.agents.rule_base import Rule
+from idrl.agents.spec import Learning
 from idrl.config.presets import preset
 from idrl.envs.declaring import steps_of, under_preset
 from idrl.envs.families import DEFAULT
 from idrl.errors import IdrlError
 from idrl.networks.heads import Head
 from idrl.networks.trunks import Trunk
-from idrl.schema import build, current_names, merge, parse_assignment, to_dict
+from idrl.schema import Part, build, current_names, merge, parse_assignment, to_dict
 from idrl.storage.files import read_toml
 from idrl.training.spec import Evaluation, Training
 
@@ -31,7 +33,7 @@ class RunConfig:
     heads: dict[str, Head]
     explore: Rule
     evaluate: Rule
-    optimiser: Adam | RmsProp
+    optimiser: Optimiser
     learning: Learning = field(default_factory=Learning)
     training: Training = field(default_factory=Training)
     evaluation: Evaluation = field(default_factory=Evaluation)
@@ -83,10 +85,59 @@ def resolve(
     if any(name in change for change in changes for name in ("agent", "env")):
         raise IdrlError("agent and env are arguments, not settings: idrl train AGENT ENV --set …")
     data = to_dict(declared(agent)) | {"agent": agent, "env": env}
-    data = merge(data, preset(data, env, obs_shape, named))
+    data = merge(data, _laid(data, preset(data, env, obs_shape, named), presets_of(agent)))
     for change in (file | {"env": env}, *changes):
         data = merge(data, change)
-    return build(RunConfig, data)
+    config = build(RunConfig, data)
+    starts, steps = config.learning.learning_starts_steps, config.training.steps
+    if presets_of(agent) == "task" and starts >= steps:  # most likely Atari's, by default
+        raise IdrlError(
+            f"the agent {agent!r} starts to learn after {starts:,} steps, and the run has "
+            f"{steps:,}; declare learning=idrl.Learning(learning_starts_steps=…), or register the "
+            'agent with presets="all".'
+        )
+    return config
+
+
+# What a task decides by itself; the rest of a preset is for the built-in agents, and for those that
+# ask for it.
+_OF_THE_TASK: dict[str, tuple[str, ...] | None] = {
+    "training": None,  # all of it
+    "evaluation": None,
+    "learning": ("gamma", "rewards"),
+}
+_OF_ITS_RETURNS = ("v_min", "v_max")
+_PARTS: dict[str, type[Part]] = {
+    "trunk": Trunk, "explore": Rule, "evaluate": Rule, "optimiser": Optimiser
+}  # fmt: skip
+
+
+def _laid(data: dict[str, Any], changes: dict[str, Any], presets: str) -> dict[str, Any]:
+    """Of a preset's `changes`, what is laid over the declaration `data`. A part of somebody's own
+    kind keeps what it has: presets do not know its settings."""
+    heads = {
+        name: change
+        for name, change in changes.get("heads", {}).items()
+        if Head.kinds[data["heads"][name]["kind"]].is_built_in()
+    }
+    if presets == "all":
+        own = [
+            name
+            for name, category in _PARTS.items()
+            if not category.kinds[data[name]["kind"]].is_built_in()
+        ]
+        return {name: x for name, x in changes.items() if name not in own} | {"heads": heads}
+    laid = {
+        section: _only(changes[section], names)
+        for section, names in _OF_THE_TASK.items()
+        if section in changes
+    }
+    ranges = {name: _only(change, _OF_ITS_RETURNS) for name, change in heads.items()}
+    return laid | {"heads": ranges}
+
+
+def _only(table: dict[str, Any], names: tuple[str, ...] | None) -> dict[str, Any]:
+    return {name: value for name, value in table.items() if names is None or name in names}
 
 
 def in_frames(frames: int | None, env: str) -> list[dict[str, Any]]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from idrl.envs import make_env
+from idrl.envs.checking import own_env
 from idrl.errors import IdrlError
 from idrl.ids import Decided, Decision
 from idrl.inspect.walking import walk
 from idrl.runs import api
+from idrl.runs.evaluating import check_fits
 from idrl.runs.policy import without
+from idrl.runs.run import Run
+from idrl.storage.folder import RunFolder
 from idrl.system import words
 from idrl.training.seeding import seed_key
 
@@ -22,14 +25,25 @@ class Explained(NamedTuple):
     decision: Decided
     title: str
 
+    def __repr__(self) -> str:
+        return f"Explained({self.title}: {self.decision!r})"
 
-def moment(run_path: str | Path, *, seed: int | None = None, step: int = 0) -> Explained:
-    """The decision at `step` of one episode that the run's agent plays by its evaluation rule."""
-    run = api.open_run(run_path)
+
+def explain(
+    run: Run | str | Path, env: Any = None, *, seed: int | None = None, step: int = 0
+) -> Explained:
+    """What the run's agent (of the best seed, unless told otherwise) would do, and why, at `step`
+    of an episode that it plays by its evaluation rule. `env` is what it was trained on, unless
+    given."""
+    run = api.open_run(run)
     if step < 0:
         raise IdrlError(f"step is {step}; an episode's first step is 0.")
+    if env is None and RunFolder.open(run.path).read_about().get("env_object"):
+        raise IdrlError("this run was trained on an environment object; pass it as env=….")
     policy = api.load(run, seed)
-    episode = walk(make_env(run.config.env), seed_key(policy.seed))
+    world = own_env(run.config.env if env is None else env)
+    check_fits(world, policy.agent.obs_shape, policy.agent.actions)
+    episode = walk(world, seed_key(policy.seed))
     seen = next(episode)
     for t in range(step):
         seen = episode.send(policy.predict(seen.obs, seen.allowed))

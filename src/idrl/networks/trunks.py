@@ -1,4 +1,4 @@
-"""Trunks: observation → features `[B, F]`. A trunk is declared by a frozen dataclass with a `kind`.
+"""Trunks: observation → features `[B, F]`. A trunk is declared by a frozen dataclass.
 
 Integer observations are scaled to [0, 1] by their type's largest value where that is an image
 (`NatureCnn`), and taken as they are elsewhere (one-hot boards).
@@ -6,6 +6,7 @@ Integer observations are scaled to [0, 1] by their type's largest value where th
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,16 +16,53 @@ import jax.numpy as jnp
 
 from idrl.errors import IdrlError
 from idrl.networks.layers import Dense, PatchConv
+from idrl.schema import Part
 
 MOST_LAYERS = 64  # of dense ones; each takes its time to compile
 Init = Literal["lecun_normal", "glorot_uniform", "glorot_normal", "he_normal", "torch"]
 
 
+class Trunk(Part, category="trunk"):
+    """What an observation becomes before the heads see it. Its fields are its settings."""
+
+    @abstractmethod
+    def module(self, obs_shape: tuple[int, ...]) -> nn.Module:
+        """The network: observations `[B, *obs_shape]` → features `[B, F]`."""
+
+    @property
+    def smallest_image(self) -> int:
+        """It takes images `[height, width, channels]` of at least so many pixels a side; 0: any
+        observation."""
+        return 0
+
+    @property
+    def large_programs(self) -> bool:
+        """Whether its compiled programs take so much memory on a CPU that it is worth keeping."""
+        return False
+
+    def operations(self, parameters: int) -> float:
+        """Of one observation's pass through its `parameters` numbers, roughly."""
+        return 2.0 * parameters
+
+    def check_fits(self, obs_shape: tuple[int, ...]) -> None:
+        """Refuse observations that it cannot take, and say what takes them."""
+        least = self.smallest_image
+        if least and (len(obs_shape) != 3 or min(obs_shape[:2]) < least):
+            raise IdrlError(
+                f"trunk {self.kind!r} needs images [height, width, channels] of at least "
+                f"{least}×{least}, not observations of shape {obs_shape}; "
+                "trunk.kind=mlp takes any shape."
+            )
+
+
+trunk = Trunk.register
+
+
+@trunk("mlp")
 @dataclass(frozen=True)
-class Mlp:
+class Mlp(Trunk):
     """Dense layers with ReLU on the flattened observation."""
 
-    kind: Literal["mlp"] = "mlp"
     hidden: tuple[int, ...] = (64,)
     init: Init = "lecun_normal"
 
@@ -35,11 +73,11 @@ class Mlp:
         return _Trunk(convolutions=(), hidden=self.hidden, scheme=self.init)
 
 
+@trunk("minatar_cnn")
 @dataclass(frozen=True)
-class MinAtarCnn:
+class MinAtarCnn(Trunk):
     """The network of the MinAtar paper up to its features: 16 filters of 3×3."""
 
-    kind: Literal["minatar_cnn"] = "minatar_cnn"
     channels: int = 16
     init: Init = "lecun_normal"
 
@@ -47,28 +85,41 @@ class MinAtarCnn:
         if self.channels < 1:
             raise IdrlError(f"{where}.channels is {self.channels}; it is at least 1.")
 
+    @property
+    def smallest_image(self) -> int:
+        return 3
+
+    def operations(self, parameters: int) -> float:
+        return 64 * super().operations(parameters)  # 3×3 has so many places on a board of 10×10
+
     def module(self, obs_shape: tuple[int, ...]) -> nn.Module:
-        _need_image(self.kind, obs_shape, 3)
         return _Trunk(convolutions=((self.channels, 3, 1),), hidden=(), scheme=self.init)
 
 
+@trunk("nature_cnn")
 @dataclass(frozen=True)
-class NatureCnn:
+class NatureCnn(Trunk):
     """The convolutions of Mnih et al. 2015: 32×8×8/4, 64×4×4/2, 64×3×3/1."""
 
-    kind: Literal["nature_cnn"] = "nature_cnn"
     padding: Literal["VALID", "SAME"] = "VALID"
     init: Init = "lecun_normal"
 
+    @property
+    def smallest_image(self) -> int:
+        return 36
+
+    @property
+    def large_programs(self) -> bool:
+        return True
+
+    def operations(self, parameters: int) -> float:
+        return 15e6
+
     def module(self, obs_shape: tuple[int, ...]) -> nn.Module:
-        _need_image(self.kind, obs_shape, 36)
         layers = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
         return _Trunk(
             convolutions=layers, hidden=(), padding=self.padding, scale=1 / 255, scheme=self.init
         )
-
-
-Trunk = Mlp | MinAtarCnn | NatureCnn
 
 
 def check_hidden(where: str, hidden: tuple[int, ...]) -> None:
@@ -76,15 +127,6 @@ def check_hidden(where: str, hidden: tuple[int, ...]) -> None:
         raise IdrlError(f"{where}.hidden has {len(hidden):,} layers; at most {MOST_LAYERS} do.")
     if any(width < 1 for width in hidden):
         raise IdrlError(f"{where}.hidden is {list(hidden)}; a layer has at least 1 unit.")
-
-
-def _need_image(kind: str, obs_shape: tuple[int, ...], smallest: int) -> None:
-    if len(obs_shape) != 3 or min(obs_shape[:2]) < smallest:
-        raise IdrlError(
-            f"trunk {kind!r} needs images [height, width, channels] of at least "
-            f"{smallest}×{smallest}, not observations of shape {obs_shape}; "
-            "trunk.kind=mlp takes any shape."
-        )
 
 
 class _Trunk(nn.Module):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from os import PathLike, fspath
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +21,9 @@ class AgentComparison(NamedTuple):
     verdict: str
     left_out: list[LeftOut]
 
+    def __repr__(self) -> str:
+        return f"AgentComparison({self.verdict})"
+
 
 class _Side(NamedTuple):
     name: str
@@ -28,8 +31,10 @@ class _Side(NamedTuple):
     left_out: list[LeftOut]
 
 
-def compare(one: str | Path, other: str | Path) -> AgentComparison:
-    """By the best-agent score of each seed, task by task."""
+def compare(one: str | PathLike[str], other: str | PathLike[str]) -> AgentComparison:
+    """Two runs, or two folders of runs of one agent each, by the best evaluation of each seed, task
+    by task: `chance` that the first is better, a `verdict` in words, and the numbers as `sheet`."""
+    one, other = fspath(one), fspath(other)
     a, b = _side(one), _side(other)
     tasks = [key for key in a.scores if key in b.scores]
     if not tasks:
@@ -60,7 +65,7 @@ def compare(one: str | Path, other: str | Path) -> AgentComparison:
     )
 
 
-def _side(path: str | Path) -> _Side:
+def _side(path: str) -> _Side:
     records, left_out = read_runs([path])
     found, repeated = sections(records)
     scores, labels = {}, set()
@@ -68,7 +73,7 @@ def _side(path: str | Path) -> _Side:
         for task, groups in section.tasks.items():
             if len(groups) > 1:
                 raise IdrlError(
-                    f"{str(path)!r} holds several agents or settings on {task} "
+                    f"{path!r} holds several agents or settings on {task} "
                     f"({', '.join(groups)}); name one of them, or see `idrl report`."
                 )
             for label, group in groups.items():

@@ -20,7 +20,7 @@ from idrl.report.tables import scale
 from idrl.storage.files import write_whole
 
 if TYPE_CHECKING:
-    from idrl.report.writing import Part, Report
+    from idrl.report.writing import Report, ReportPart
 
 _POINTS = 200  # of a curve; a screen shows no more, and 500 runs must load at once
 PUBLISHED = "published"  # all such lines are switched together
@@ -64,7 +64,7 @@ aria-describedby="width"><output id="width">none</output></label>
 <span class="note">{html.escape(BAND[band])}</span></div></main>"""
 
 
-def _section(part: Part, charts: dict[str, Any]) -> str:
+def _section(part: ReportPart, charts: dict[str, Any]) -> str:
     figures = "".join(
         f'<div class="card chart"><h3>{html.escape(chart["title"])}</h3>'
         f'<div class="plot" id="{name}" role="img" aria-label="{html.escape(chart["about"])}">'

@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -21,10 +22,12 @@ from idrl.report.tables import sheets
 from idrl.storage.files import check_plain, read_json, read_text, write_whole
 from idrl.system import words
 
+AnyPath = str | PathLike[str]
+BANDS = ("range", "interval")
 MARK = "report.json"  # tells a folder that an earlier report made, and may be written over
 
 
-class Part(NamedTuple):
+class ReportPart(NamedTuple):
     """A section as it was written."""
 
     section: Section
@@ -35,25 +38,35 @@ class Part(NamedTuple):
 
 
 class Report(NamedTuple):
-    parts: list[Part]
+    parts: list[ReportPart]
     left_out: list[LeftOut]
     remarks: list[str]  # what a reader must know about what was kept apart or is missing
+    path: Path  # its folder
+
+    def __repr__(self) -> str:
+        told = "; ".join(part.section.title for part in self.parts)
+        left = f", {len(self.left_out)} runs left out" if self.left_out else ""
+        return f"Report({told}{left}, {str(self.path)!r})"
 
 
 def make_report(
-    runs: Sequence[str | Path],
-    out: str | Path,
+    runs: AnyPath | Sequence[AnyPath],
+    out: AnyPath,
     *,
-    reference: str | Path | None = None,
+    reference: AnyPath | None = None,
     band: str = "range",
 ) -> Report:
     """Write `out`/index.html, report.md, and a folder of tables and figures for each section."""
     from idrl.report.page import write_page  # it needs Plotly
 
+    if band not in BANDS:
+        raise IdrlError(f"bands is {band!r}; it must be 'range' or 'interval'.")
     out = Path(out)
     earlier = _earlier(out)
-    published = read_reference(reference) if reference else {}
-    records, left_out = read_runs(runs)
+    published = read_reference(Path(reference)) if reference else {}
+    records, left_out = read_runs(
+        [*map(Path, [runs] if isinstance(runs, str | PathLike) else runs)]
+    )
     found, repeated = sections(records)
     left_out += repeated
     remarks = _remarks(found, published, bool(reference))
@@ -75,8 +88,8 @@ def make_report(
         for sheet in made:
             sheet.write(folder)
         figures = write_figures(section, folder, band=band, reference=published)
-        parts.append(Part(section, name, made, figures, _configs(section, folder, name)))
-    report = Report(parts, left_out, remarks)
+        parts.append(ReportPart(section, name, made, figures, _configs(section, folder, name)))
+    report = Report(parts, left_out, remarks, out)
     write_whole(out / "report.md", markdown(report))
     write_page(report, out / "index.html", band=band, reference=published)
     return report

@@ -2,68 +2,40 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-import numpy as np
 
 from idrl.actions import actions_of, in_words, to_table
 from idrl.agents import Agent, make_agent
 from idrl.config import RunConfig, assignments, in_frames, read_config, resolve
-from idrl.envs import Env, HostEnv, make_env, unit_of
-from idrl.envs.declaring import steps_of
+from idrl.envs import Env, HostEnv, unit_of
+from idrl.envs.checking import own_env
 from idrl.errors import IdrlError, RunFailed
 from idrl.report.run_figures import draw_figures
-from idrl.runs.policy import Policy, load_policy
+from idrl.runs.callbacks import Callback, CallbackFailed, Watchers, check_callbacks
+from idrl.runs.evaluating import evaluate
+from idrl.runs.loading import load
 from idrl.runs.reading import modules_of, read_run
-from idrl.runs.resuming import changed, differences, restore_state
-from idrl.runs.session import Display, make_program, prepare_memory, run_session
+from idrl.runs.resuming import changed, differences
+from idrl.runs.run import Run, open_run
+from idrl.runs.session import Display, Interrupted, prepare_memory, run_session
 from idrl.runs.sizing import check_memory, without_gpu
-from idrl.schema import to_dict
+from idrl.schema import merge, to_dict
 from idrl.storage import checkpoint
 from idrl.storage import sinks as guests
-from idrl.storage.arrays import check_finite
 from idrl.storage.folder import RunFolder, free_name
-from idrl.storage.records import read_table
 from idrl.system import plugins
 from idrl.system.devices import prepare
-from idrl.training.evaluation import Score
+from idrl.system.printing import Printer
+
+__all__ = ["Run", "evaluate", "load", "open_run", "train"]
 
 DEFAULT_SEEDS = 8  # of the default run; a run of one's own has one seed unless told otherwise
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run folder, finished or not."""
-
-    path: Path
-    config: RunConfig
-
-    @property
-    def evaluations(self) -> list[dict[str, str]]:
-        return read_table(self.path / "evaluations.csv")
-
-    @property
-    def episodes(self) -> list[dict[str, str]]:
-        return read_table(self.path / "episodes.csv")
-
-    @property
-    def distributions(self) -> list[dict[str, str]]:
-        """Percentiles of σ², ρ², … on the fixed batch of states."""
-        return read_table(self.path / "distributions.csv")
-
-    @property
-    def frozen(self) -> list[dict[str, str]]:
-        """Seeds whose numbers were no longer finite, with the step and which numbers."""
-        return read_table(self.path / "frozen.csv")
-
-    @property
-    def seeds(self) -> range:
-        return range(self.config.seed, self.config.seed + self.config.seeds)
 
 
 def train(
@@ -82,6 +54,8 @@ def train(
     resume: str | Path | None = None,
     tensorboard: bool | None = None,
     wandb: bool | None = None,
+    callbacks: Sequence[Callback] = (),
+    progress: bool = False,
     display: Display | None = None,
     until: Callable[[], bool] | None = None,
     debug_nans: bool = False,
@@ -94,8 +68,11 @@ def train(
     `steps`; `envs` is how many environments each seed has. With
     `resume` the run in that folder goes on where its newest checkpoint left it, with its own
     settings, of which only `steps` and how often it is logged may be changed; a run on an
-    environment object needs that object again as `env`. `until` is asked about once a second, when
-    new rows are in the run's tables; where it says yes the run ends early, with a checkpoint.
+    environment object needs that object again as `env`. `callbacks` are told what happens and may
+    stop the run (see `idrl.Callback`); `progress` shows the command line's bar, also in a notebook,
+    or lines where neither a terminal nor a notebook's widgets are there. `until` is asked about
+    once a second, when new rows are in the run's tables; where it says yes the run ends early, with
+    a checkpoint. `display` is a bar of one's own, with `start()` and `update(progress, config)`.
     `tensorboard` and `wandb` also tell the numbers there; a resumed run keeps what it had unless
     told otherwise. `debug_nans` names the operation that made the first number that is none, at the
     price of a copy of the state in memory. `deterministic` makes a GPU compute the same bits every
@@ -105,6 +82,8 @@ def train(
     file = read_config(config) if isinstance(config, (str, Path)) else dict(config or {})
     if steps is not None and frames is not None:
         raise IdrlError("steps and frames both say how long to train: leave one out.")
+    if progress and display is not None:
+        raise IdrlError("progress and display both say what is shown: omit one.")
     flags: dict[str, Any] = {"training": {}}
     for name, value in (("steps", steps), ("envs", envs)):
         if value is not None:
@@ -112,7 +91,10 @@ def train(
     for name, value in (("seeds", seeds), ("seed", seed)):
         if value is not None:
             flags[name] = value
-    how = _How({"tensorboard": tensorboard, "wandb": wandb}, display, until, debug_nans)
+    how = _How(
+        {"tensorboard": tensorboard, "wandb": wandb}, check_callbacks(callbacks), progress, display,
+        until, debug_nans,
+    )  # fmt: skip
     changes = [dict(settings)] if isinstance(settings, Mapping) else assignments(settings)
     if resume is not None:
         if out is not None:
@@ -124,7 +106,10 @@ def train(
     if agent is None and env is None and not file:
         flags = {"seeds": DEFAULT_SEEDS} | flags
     prepare(deterministic)
-    given = None if isinstance(env, str) or env is None else make_env(env)
+    given = None if isinstance(env, str) or env is None else own_env(env)
+    count = getattr(given, "side_by_side", None)
+    if count is not None:
+        file = merge({"training": {"envs": count}}, file)
     if given is not None and preset is not None:
         raise IdrlError("a preset changes the game by its name: give env as a name, not an object.")
     resolved = resolve(
@@ -133,7 +118,7 @@ def train(
         frames=frames,
     )  # fmt: skip
     prepare_memory(resolved)
-    world = make_env(resolved.env) if given is None else given
+    world = own_env(resolved.env) if given is None else given
     # refuses what cannot be built, or not here
     actions = actions_of(world)
     _check_here(make_agent(resolved.spec, world.obs_shape, actions, world.name), resolved, world)
@@ -151,15 +136,29 @@ def train(
     folder = RunFolder.create(path, to_dict(resolved), about)
     try:
         return _go(folder, resolved, world, sinks, how)
-    except guests.SinkRefused:
-        folder.discard()
+    except Exception as error:
+        if _came_to_nothing(folder, error):
+            folder.discard()
         raise
+
+
+def _came_to_nothing(folder: RunFolder, error: Exception) -> bool:
+    """Whether a new folder holds nothing to go on from, nor ever will: it would be in the way of
+    who mends what was wrong and tries again."""
+    if isinstance(error, CallbackFailed):
+        return not error.begun
+    if isinstance(error, RunFailed | Interrupted | MemoryError | OSError):
+        return False
+    recorded = any(table.length() for table in folder.tables.values())
+    return not recorded and not checkpoint.listed(folder.checkpoints)
 
 
 class _How(NamedTuple):
     """What changes nothing about what a run computes."""
 
     asked: dict[str, bool | None]  # sinks
+    callbacks: tuple[Callback, ...]
+    progress: bool
     display: Display | None
     until: Callable[[], bool] | None
     debug_nans: bool
@@ -195,7 +194,7 @@ def _resume(
             "an uninterrupted run.",
             stacklevel=3,
         )
-    world = make_env(config.env if env is None else env)
+    world = own_env(config.env if env is None else env)
     shape, actions = folder.read_shapes()
     if (world.obs_shape, actions_of(world)) != (shape, actions):
         raise IdrlError(
@@ -240,15 +239,28 @@ def _go(
         name = folder.remember_sinks(sinks)
         return guests.open_sinks(sinks, folder.path, name, to_dict(config))
 
-    run_session(
-        folder, config, env, sinks=open_sinks, display=how.display, until=how.until,
-        debug_nans=how.debug_nans, keep=keep,
-    )  # fmt: skip
-    try:
-        draw_figures(folder.path)
-    except OSError as error:
-        raise RunFailed(f"the run is finished, but not all is drawn: {error}.") from None
-    return Run(folder.path, config)
+    run = Run(folder.path, config)
+    with Watchers(how.callbacks, run) as watchers, _shown(how) as display:
+        run_session(
+            folder, config, env, sinks=open_sinks, watchers=watchers, display=display,
+            until=how.until, debug_nans=how.debug_nans, keep=keep,
+        )  # fmt: skip
+        try:
+            draw_figures(folder.path)
+        except OSError as error:
+            raise RunFailed(f"the run is finished, but not all is drawn: {error}.") from None
+    return run
+
+
+@contextlib.contextmanager
+def _shown(how: _How) -> Iterator[Display | None]:
+    if not how.progress:
+        yield how.display
+        return
+    from idrl.runs.display import LiveDisplay
+
+    with LiveDisplay(Printer()) as display:
+        yield display
 
 
 def _sinks(known: dict[str, str], asked: dict[str, bool | None]) -> dict[str, str]:
@@ -257,86 +269,3 @@ def _sinks(known: dict[str, str], asked: dict[str, bool | None]) -> dict[str, st
     kinds = [kind for kind, yes in wanted.items() if yes]
     guests.check_installed(kinds)
     return {kind: known.get(kind, new) for kind, new in guests.settings(kinds).items()}
-
-
-def open_run(path: str | Path | Run) -> Run:
-    if isinstance(path, Run):
-        return path
-    folder = RunFolder.open(path)
-    return Run(folder.path, read_run(folder))
-
-
-def load(path: str | Path | Run, seed: int | None = None, weights: str = "best") -> Policy:
-    """The agent in a file that `Policy.save` wrote, or the one that a run trained: of `seed`
-    (default: the seed that scored best), with the weights of its best evaluation, or its latest
-    (`weights="latest"`)."""
-    if weights not in ("best", "latest"):
-        raise IdrlError(f"weights is {weights!r}; it must be 'best' or 'latest'.")
-    if not isinstance(path, Run) and Path(path).is_file():
-        if seed is not None:
-            raise IdrlError(f"{str(path)!r} holds one agent: leave seed={seed} away.")
-        return load_policy(Path(path))
-    run = open_run(path)
-    place = _newest_checkpoint(run)
-    agent = make_agent(run.config.spec, *RunFolder.open(run.path).read_shapes())
-    count = run.config.seeds
-    scores = checkpoint.restore(place, jax.ShapeDtypeStruct((count,), np.float32), "best/score")
-    if seed is None:
-        index = int(np.argmax(scores))
-    elif seed in run.seeds:
-        index = seed - run.config.seed
-    else:
-        raise IdrlError(f"the run has seeds {run.seeds[0]} to {run.seeds[-1]}, not {seed}.")
-    example = jax.ShapeDtypeStruct((count, 1, *agent.obs_shape), np.float32)
-    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), count))
-    like = jax.eval_shape(jax.vmap(agent.init), keys, example)
-    evaluated = np.isfinite(scores[index])
-    source = "best/params/" if weights == "best" and evaluated else "agent/params/"
-    params = checkpoint.restore(place, like.params, source)
-    prior = checkpoint.restore(place, like.prior, "agent/prior/")
-    params, prior = jax.tree.map(lambda x: x[index], (params, prior))
-    return Policy(run.config, agent, params, prior, run.config.seed + index)
-
-
-def evaluate(
-    path: str | Path | Run, *, env: Any = None, episodes: int | None = None,
-    frames: int | None = None, limit_steps: int = 108_000,
-) -> Score:  # fmt: skip
-    """Best weights of every seed over whole episodes (100) on its own task: a `Score` of `[S]`
-    arrays. With `frames` an Atari run is scored by the paper's protocol: so many frames, and the
-    mean over the episodes completed in them. An episode that goes on after `limit_steps` counts
-    with what it has by then."""
-    if episodes is not None and frames is not None:
-        raise IdrlError("episodes and frames both say how long to play: leave one out.")
-    episodes = 100 if episodes is None else episodes
-    if episodes <= 0:
-        raise IdrlError(f"episodes is {episodes}; it must be positive.")
-    run = open_run(path)
-    window = None if frames is None else steps_of(frames, run.config.env)
-    _newest_checkpoint(run)
-    folder = RunFolder.open(run.path)
-    if env is None and folder.read_about().get("env_object"):
-        raise IdrlError("this run was trained on an environment object; pass it as env=….")
-    prepare()
-    world = make_env(run.config.env if env is None else env)
-    agent = make_agent(run.config.spec, *folder.read_shapes())
-    check_memory(agent, run.config, world, playing=True)
-    program = make_program(run.config, world)
-    state, _, _ = restore_state(program, folder)
-    try:
-        check_finite((state.best.params, state.agent.prior), "the best weights of the run")
-        if window is None:
-            return jax.device_get(program.score_best(state, episodes, limit_steps))
-        return jax.device_get(program.score_window(state, window))
-    finally:
-        program.close()
-
-
-def _newest_checkpoint(run: Run) -> Path:
-    place, damaged = checkpoint.newest(run.path / "checkpoints")
-    if place is None:
-        why = "; ".join(f"{n} is damaged: {w}" for n, w in damaged.items())
-        raise IdrlError(
-            f"{str(run.path)!r} has no weights to load: {why or 'it has no checkpoint yet'}."
-        )
-    return place

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import importlib.util
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -18,17 +19,18 @@ from rich.table import Table
 from idrl.config import RunConfig
 from idrl.envs import unit_of
 from idrl.report.statistics import iqm, plus_minus, share_interval, solved_episode
-from idrl.runs.api import Run
+from idrl.runs.run import Run
 from idrl.storage.records import numbers, read_episodes, read_evaluations, read_table
 from idrl.system import words
 
 
 class LiveDisplay:
     """Steps or frames, how many a second, time left, returns, and what the rule sees; plain lines
-    when piped."""
+    when piped, and in a notebook without ipywidgets, which cannot draw over what it showed."""
 
     def __init__(self, console: Console):
         self.console = console
+        self.moves = console.is_terminal or (console.is_jupyter and _has_widgets())
         self.bar = Progress(
             TextColumn("{task.completed:>10,.0f}/{task.total:,.0f} {task.fields[unit]}"),
             BarColumn(), TextColumn("{task.fields[rate]:>8,.0f} {task.fields[unit]}/s"),
@@ -48,7 +50,7 @@ class LiveDisplay:
     def start(self) -> None:
         """Training is about to begin: nothing can be refused any more."""
         with _or_nowhere(self.console):
-            if self.console.is_terminal:
+            if self.moves:
                 self.live.update("compiling …")
                 self.live.start()
             else:
@@ -73,7 +75,7 @@ class LiveDisplay:
         now, rate = time.monotonic(), 0.0
         if self.last_steps is None:  # what comes before is compiling, or an earlier process
             self.clock, self.last_steps = now, progress.steps
-        elif self.console.is_terminal or progress.score is not None:
+        elif self.moves or progress.score is not None:
             # A line tells of all the time since the last, evaluations included.
             made = (progress.steps - self.last_steps) * config.seeds
             rate = made / max(now - self.clock, 1e-9)
@@ -89,7 +91,7 @@ class LiveDisplay:
             self.score = plus_minus(progress.score.return_mean[progress.alive])
         acting = f"{np.mean(self.recent):.3g}" if self.recent else "–"
         line = f"episode return {acting}   evaluation {self.score}   {self.ranges}"
-        if self.console.is_terminal:
+        if self.moves:
             total = max(config.training.steps, progress.steps) * scale
             if self.task is None:
                 self.task = self.bar.add_task("", total=total, rate=0, unit=unit)
@@ -101,6 +103,10 @@ class LiveDisplay:
         elif progress.score is not None:
             text = f"{progress.steps * scale:>10,} {unit} {rate * scale:>9,.0f} {unit}/s   {line}"
             self.console.print(text, soft_wrap=True)
+
+
+def _has_widgets() -> bool:
+    return importlib.util.find_spec("ipywidgets") is not None
 
 
 @contextlib.contextmanager

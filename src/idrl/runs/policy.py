@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from idrl.actions import Box, to_table
+from idrl.actions import Box, in_words, to_table
 from idrl.agents import Agent, make_agent
 from idrl.config import RunConfig
 from idrl.errors import IdrlError
@@ -34,6 +34,7 @@ class Policy:
         check_finite((params, prior), f"the weights of seed {seed}")
         self.config, self.agent, self.seed = config, agent, seed
         self.params, self.prior = params, prior
+        self._draws = 0  # calls that drew by chance, without a seed of their own
         self._evaluate = jax.jit(lambda *args: self._choose(agent.spec.evaluate, False, *args))
         self._explore = jax.jit(lambda *args: self._choose(agent.spec.explore, True, *args))
 
@@ -69,14 +70,30 @@ class Policy:
             rule, params, prior, obs, first, memory, key, steps, mask, noisy=noisy
         )[0]
 
-    def predict(self, obs: Any, mask: Any = None) -> np.ndarray:
-        """Actions by the agent's evaluation rule (greedy on the mean of the heads; Bootstrapped
-        DQN: their vote), for one observation or a batch. `mask` is true where allowed."""
-        return self._call(self._evaluate, obs, mask, 0).taken
+    def predict(
+        self, obs: Any, mask: Any = None, deterministic: bool = True, *, seed: int | None = None
+    ) -> np.ndarray:
+        """Actions for one observation or a batch; `mask` is true where one is allowed.
+
+        By the agent's evaluation rule (greedy on the mean of the heads; Bootstrapped DQN: their
+        vote), or, with `deterministic=False`, by the rule it explores with, its schedules at their
+        end, each call as in the first step of an episode. What that rule draws is new in every
+        call, and the same for the same `seed`.
+        """
+        if deterministic:
+            return self._call(self._evaluate, obs, mask, 0).taken
+        if seed is None:
+            seed, self._draws = self._draws, self._draws + 1
+        return self._call(self._explore, obs, mask, seed).taken
 
     def explain(self, obs: Any, mask: Any = None, seed: int = 0) -> Decided:
         """The full `Decision` of the rule it explores with. `seed` is for rules that draw."""
         return self._call(self._explore, obs, mask, seed)
+
+    def __repr__(self) -> str:
+        title = words.title(self.config.agent, self.config.env)
+        shape, actions = self.agent.obs_shape, in_words(self.agent.actions)
+        return f"Policy({title}, seed {self.seed}, observations {shape}, {actions})"
 
     def _call(self, function, obs, mask, seed) -> Decided:
         obs = np.asarray(obs)

@@ -31,13 +31,15 @@ class Recorder:
         self.alive = np.ones(config.seeds, bool)
         self.seconds = 0.0  # since the last row of timings
 
-    def record(self, progress: Progress, seconds: float) -> None:
+    def record(self, progress: Progress, seconds: float) -> list[dict[str, Any]]:
+        """The rows of the episodes that it completed."""
         self.alive = progress.alive
         self.tables["frozen"].append(self._frozen_rows(progress))
         if not self.started:
             task, self.started = progress.state.task, True
             self.optimum = optimal_returns(self.env, task, self.config.seeds)
-        self.tables["episodes"].append(self._episode_rows(progress))
+        episodes = list(self._episode_rows(progress))
+        self.tables["episodes"].append(episodes)
         if progress.log:
             self._metrics(progress)
         if progress.score is not None:
@@ -51,6 +53,7 @@ class Recorder:
             row = {"steps": progress.steps, "seconds": round(self.seconds, 3)}
             self.tables["timings"].append([row])
             self.seconds = 0.0
+        return episodes
 
     def _episode_rows(self, progress: Progress) -> Iterator[dict[str, Any]]:
         done = progress.episodes

@@ -13,7 +13,7 @@ from idrl.agents import make_agent
 from idrl.config import RunConfig
 from idrl.envs import Env, HostEnv
 from idrl.errors import IdrlError, TrainingDiverged
-from idrl.networks.trunks import NatureCnn
+from idrl.runs.callbacks import CallbackFailed, Watchers
 from idrl.runs.recording import Recorder
 from idrl.runs.resuming import Found, check_step, damage, find, load_state
 from idrl.runs.saving import Saver, disk
@@ -50,7 +50,7 @@ class Interrupted(Exception):
 
 def prepare_memory(config: RunConfig) -> None:
     """Before JAX is first used: the networks whose programs are large on a CPU."""
-    if isinstance(config.trunk, NatureCnn):
+    if config.trunk.large_programs:
         keep_memory()
 
 
@@ -69,14 +69,15 @@ def run_session(
     env: Env | HostEnv,
     *,
     sinks: Callable[[], Sinks],
+    watchers: Watchers,
     display: Display | None = None,
     until: Callable[[], bool] | None = None,
     debug_nans: bool = False,
     keep: bool = False,
 ) -> None:
-    """Train from the newest checkpoint, or from the beginning, to the end, or to where `until`
-    says so: it is asked whenever new rows are in the records. `sinks` opens the run's sinks, once
-    the folder is this process's own; `keep`: write the config down."""
+    """Train from the newest checkpoint, or from the beginning, to the end, or to where `until` or
+    a callback says so: they are asked whenever new rows are in the records. `sinks` opens the run's
+    sinks, once the folder is this process's own; `keep`: write the config down."""
     folder.lock()
     program = told = saver = None
     try:
@@ -96,7 +97,20 @@ def run_session(
             saver = Saver(folder, program, meta)
             if place is not None:
                 state = saver.refill(state, meta["iteration"])
-            _train(program, env, state, meta, saver, folder, config, told, display, stop, until)
+            recorder = Recorder(folder, config, env, Survey(program.agent, env), told, meta)
+            _train(
+                program,
+                state,
+                meta,
+                saver,
+                recorder,
+                folder,
+                config,
+                watchers,
+                display,
+                stop,
+                until,
+            )
     finally:
         if saver is not None:
             saver.close()
@@ -145,15 +159,28 @@ def _cut_back(folder: RunFolder, config: RunConfig, keep: bool, found: Found) ->
 
 
 def _train(
-    program, env, state, meta, saver, folder, config, sinks, display, stop, until
+    program, state, meta, saver, recorder, folder, config, watchers, display, stop, until
 ) -> None:  # fmt: skip
     def between() -> None:
         if stop.is_set():
             raise Stopped
 
+    def save(progress: Progress) -> None:
+        meta = {
+            "iteration": progress.iteration,
+            "pending": progress.pending,
+            "block": program.cadence.block,
+            "cut": program.cadence.cut and progress.iteration >= program.cadence.total,
+            "sizes": {name: table.size() for name, table in folder.tables.items()},
+            "episodes": recorder.episodes,
+            "regret": recorder.regret,
+            "config": to_dict(config),
+        }
+        saver.save(progress, meta)
+
+    watchers.start()
     if display is not None:
         display.start()
-    recorder = Recorder(folder, config, env, Survey(program.agent, env), sinks, meta)
     saved = clock = time.monotonic()
     for progress in train(
         program, state, meta.get("iteration", 0), program.seed_keys(config.seed),
@@ -162,24 +189,28 @@ def _train(
         _check_alive(progress, config)
         now = time.monotonic()
         with disk(folder, saver.steps):
-            recorder.record(progress, now - clock)
+            episodes = recorder.record(progress, now - clock)
         clock = now
         if display is not None:
             display.update(progress, config)
         enough = until is not None and until()
-        if enough or stop.is_set() or saver.is_due(progress, now - saved):
-            meta = {
-                "iteration": progress.iteration,
-                "pending": progress.pending,
-                "block": program.cadence.block,
-                "cut": program.cadence.cut and progress.iteration >= program.cadence.total,
-                "sizes": {name: table.size() for name, table in folder.tables.items()},
-                "episodes": recorder.episodes,
-                "regret": recorder.regret,
-                "config": to_dict(config),
-            }
-            saver.save(progress, meta)
+        due = enough or stop.is_set() or saver.is_due(progress, now - saved)
+        if due:
+            save(progress)
             saved = time.monotonic()
+        failed: CallbackFailed | None = None
+        try:
+            enough = not watchers.tell(progress, episodes) or enough
+        except CallbackFailed as error:
+            failed = error
+        if (enough or failed or stop.is_set()) and not due:
+            save(progress)
+        if failed is not None:
+            saver.end()
+            raise CallbackFailed(
+                f"{failed}. The run is saved at step {progress.steps:,}; it goes on with "
+                f"idrl.train(resume={str(folder.path)!r})."
+            ) from failed.__cause__
         if stop.is_set() or enough:
             break
     saver.end()

@@ -17,8 +17,6 @@ from idrl.envs.base import mask_of
 from idrl.envs.declaring import STEPS
 from idrl.envs.presets import LARGE_IMAGE
 from idrl.errors import IdrlError
-from idrl.networks.heads import Implicit
-from idrl.networks.trunks import MinAtarCnn, NatureCnn
 from idrl.replay.ring import columns
 from idrl.system.devices import cores
 
@@ -143,17 +141,10 @@ def step_seconds(agent: Agent, config: RunConfig) -> float:
 def operations(agent: Agent) -> float:
     """Of a pass of one observation through the agent's networks."""
     found = shapes(agent)[0]
-    total = _CONVOLUTIONS
-    if not isinstance(agent.spec.trunk, NatureCnn):
-        places = 64 if isinstance(agent.spec.trunk, MinAtarCnn) else 1  # 3×3 on a board of 10×10
-        total = 2.0 * places * _count(found["trunk"])
+    total = agent.spec.trunk.operations(_count(found["trunk"]))
     for name, head in agent.spec.heads.items():
-        fractions = head.samples if isinstance(head, Implicit) else 1  # a pass through it for each
-        total += 2 * fractions * _count(found["heads"][name])
+        total += 2 * head.passes * _count(found["heads"][name])
     return total
-
-
-_CONVOLUTIONS = 15e6  # operations of Mnih et al.'s on one observation; all else is dense
 
 
 def _lasting(seconds: float) -> str:

@@ -11,6 +11,7 @@ import csv
 import io
 import math
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ class Table:
     def __init__(self, path: Path):
         self.path = path
         self.columns: list[str] | None = None  # once a row was written
+        self.told = False  # that it has no column for something
 
     def append(self, rows: Iterable[dict[str, Any]]) -> None:
         rows = list(rows)
@@ -45,6 +47,14 @@ class Table:
         if self.columns is None:
             self.columns = list(rows[0])
             writer.writerow(self.columns)
+        new = [name for name in rows[0] if name not in self.columns]
+        if new and not self.told:
+            self.told = True
+            warnings.warn(
+                f"{self.path.name} was begun without {' and '.join(map(repr, new))}, which it will "
+                "not have; a new run has.",
+                stacklevel=2,
+            )
         writer.writerows([_text(row.get(name)) for name in self.columns] for row in rows)
         with open(self.path, "a", encoding="utf-8", newline="") as file:
             file.write(text.getvalue())

@@ -47,10 +47,10 @@ def describe(agent: Agent, params, prior, states, key, step) -> dict[str, Any]:
     always, nothing = jnp.ones(STATES, bool), agent.blank_memory(STATES)
     masked = isinstance(states, Masked)
     obs, allowed = states if masked else (states, None)
-    decision, _, beliefs = agent.consider(
+    considered = agent.consider(
         agent.spec.explore, params, prior, obs, always, nothing, key, step, allowed
     )
-    variance = beliefs.return_variance
+    decision, variance = considered.decision, considered.beliefs.return_variance
     return {
         "sigma2": decision.sigma**2,
         "rho2": decision.rho2,

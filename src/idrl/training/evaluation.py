@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from idrl.agents import Agent
 from idrl.envs.base import Env
@@ -20,6 +21,17 @@ class Score(NamedTuple):
     episodes: jax.Array
     length_mean: jax.Array
     info: dict[str, jax.Array]  # means of what the environment reports at the end of episodes
+
+    def __repr__(self) -> str:
+        """Means and counts; of traced values their kind."""
+        said = ("return_mean", "return_std", "episodes", "length_mean")
+        return f"Score({', '.join(f'{name}={_brief(getattr(self, name))}' for name in said)})"
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, jax.core.Tracer) or not hasattr(value, "ndim"):
+        return str(value)
+    return np.array2string(np.asarray(value), precision=4, threshold=8, edgeitems=3)
 
 
 def _act(agent: Agent, env: Env, params, prior, task, key):

@@ -16,9 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from idrl.actions import Box, some_allowed
+from idrl.actions import Box
 from idrl.agents import Agent
 from idrl.agents.agent import refresh_target
+from idrl.agents.metrics import diagnostics as diagnostics_of
 from idrl.replay import ring as ring
 from idrl.system.devices import sharing
 from idrl.training import distributions
@@ -100,12 +101,12 @@ class Learner:
         if rule is None:
             action = self.agent.random_actions(act_key, obs.shape[0], allowed)
         else:
-            decision, memory = self.agent.choose(
+            considered = self.agent.consider(
                 rule, state.agent.params, state.agent.prior, obs, first, memory, act_key,
                 step, allowed, noisy=True,
             )  # fmt: skip
-            action = decision.taken
-            diagnostics = _diagnostics(decision, allowed)
+            action, memory = considered.decision.taken, considered.memory
+            diagnostics = diagnostics_of(considered.decision, allowed) | considered.metrics
         heads = None
         if self.agent.mask_prob < 1:
             shape = (self.envs, self.agent.k)
@@ -299,28 +300,6 @@ def quick() -> dict[str, int] | None:
 
 def key_of(state: TrainState, name: str, number) -> jax.Array:
     return stream(jax.random.wrap_key_data(state.key), name, number)
-
-
-def _diagnostics(decision, allowed) -> dict[str, jax.Array]:
-    """What the acting rule saw of the allowed actions, as one number a seed: the ranges people
-    watch."""
-    among = True if allowed is None else some_allowed(allowed)
-
-    def least(x):
-        return jnp.where(among, x, jnp.inf).min(-1).mean()
-
-    def most(x):
-        return jnp.where(among, x, -jnp.inf).max(-1).mean()
-
-    greedy = jnp.where(among, decision.mu, -jnp.inf).argmax(-1)
-    return {
-        "q_max": most(decision.mu),
-        "sigma_min": least(decision.sigma),
-        "sigma_max": most(decision.sigma),
-        "rho2_min": least(decision.rho2),
-        "rho2_max": most(decision.rho2),
-        "not_greedy": (greedy != decision.action).mean(dtype=jnp.float32),
-    }
 
 
 def loop(body, carry, xs, unroll: int = 1):

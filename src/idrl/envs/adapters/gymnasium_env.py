@@ -12,16 +12,17 @@ import numpy as np
 from gymnasium import spaces
 
 from idrl.actions import Box
+from idrl.envs.adapters.gymnasium_check import MASK, check_gymnasium
 from idrl.envs.host import HostEnv, Seen, Vector
 from idrl.envs.patience import Patience
 from idrl.envs.shown import Wrong, check_actions, check_observation
 from idrl.errors import IdrlError, unknown
 
-MASK = "action_mask"  # the key of `info` that PettingZoo and Gymnasium's own Taxi use
-
 
 class GymnasiumEnv(HostEnv):
     """Environments as `factory()` makes them, seen through `observe_as_array`."""
+
+    side_by_side: int | None = None  # environments of a seed, where the user's object says
 
     def __init__(
         self,
@@ -37,6 +38,8 @@ class GymnasiumEnv(HostEnv):
         )
         spec_id = getattr(probe.spec, "id", None)
         self.name = name or (f"gym/{spec_id}" if spec_id else type(probe.unwrapped).__name__)
+        patience = Patience(self.name, 0)
+        check_gymnasium(probe, self.name, patience.call)
         actions = probe.action_space
         self.action_space, self.first_action = actions, 0
         if isinstance(actions, spaces.Discrete):
@@ -47,7 +50,6 @@ class GymnasiumEnv(HostEnv):
         assert wrapped.observation_space.shape is not None
         self.obs_shape = tuple(wrapped.observation_space.shape)
         self.obs_dtype = wrapped.observation_space.dtype
-        patience = Patience(self.name, 0)
         (seen, info), (again, _) = (
             patience.call(lambda: wrapped.reset(seed=0), lambda: "its first reset")
             for _ in range(2)
@@ -300,6 +302,39 @@ def from_object(env: gymnasium.Env) -> GymnasiumEnv:
                 ) from None
 
     return GymnasiumEnv(duplicate)
+
+
+def from_vector(vector: gymnasium.vector.VectorEnv) -> GymnasiumEnv:
+    """Environments as `gymnasium.make_vec` made those of `vector`, which is left alone: what it
+    holds cannot be had one by one, nor with seeds of ours, but its spec says how it was made."""
+    name, count = type(vector).__name__, vector.num_envs
+    if isinstance(vector, gymnasium.vector.VectorWrapper):
+        raise IdrlError(
+            f"{name} wraps a whole vector of environments, and idrl makes its own; wrap each of "
+            f"them: gymnasium.make_vec(…, wrappers=[…]), or a function that makes one and "
+            f"envs={count}."
+        )
+    spec = copy.deepcopy(vector.spec)
+    if spec is None or spec.entry_point is None:
+        raise IdrlError(
+            f"this {name} does not say how one of its environments is made; pass gymnasium.make_vec"
+            f"(id, {count}), or a function that makes one and envs={count}."
+        )
+    options = spec.kwargs
+    wrappers = options.pop("wrappers", None) or ()
+    spec.max_episode_steps = options.pop("max_episode_steps", spec.max_episode_steps)
+    for other in ("num_envs", "vectorization_mode", "vector_kwargs", "disable_env_checker"):
+        options.pop(other, None)  # none of the environment's own
+
+    def make() -> gymnasium.Env:
+        one = gymnasium.make(spec, disable_env_checker=True)
+        for wrapper in wrappers:
+            one = wrapper(one)
+        return one
+
+    env = GymnasiumEnv(make)
+    env.side_by_side = count
+    return env
 
 
 def _line(error: Exception) -> str:

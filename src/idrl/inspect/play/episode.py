@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from idrl.envs import Env, HostEnv, View, make_env
+from idrl.envs.checking import own_env
 from idrl.errors import IdrlError
 from idrl.ids import Decided
 from idrl.inspect.play.candidates import in_words
 from idrl.inspect.play.recorder import DecisionRecorder, Thought
+from idrl.inspect.play.sigma import SigmaMap, read_sigma
 from idrl.inspect.play.views import view
 from idrl.inspect.walking import Sight, walk
-from idrl.runs import api
+from idrl.runs.evaluating import check_fits
+from idrl.runs.loading import load
+from idrl.runs.policy import Policy
+from idrl.runs.run import Run, open_run
 from idrl.storage.folder import RunFolder
 from idrl.system import words
 from idrl.training.seeding import seed_key
@@ -57,6 +62,29 @@ class Episode(NamedTuple):
     returns: Returns | None
     view: View
     candidates: np.ndarray | None = None  # [T, A, D]
+    sigma_map: SigmaMap | None = None  # that the run recorded
+
+    def save_page(self, path: str | Path) -> Path:
+        """One HTML file with everything in it."""
+        from idrl.inspect.play.page import write_page
+
+        target = _target(path)
+        write_page(self, target)
+        return target
+
+    def save_video(self, path: str | Path, fps: int = 5) -> Path:
+        """An .mp4 or a .gif of so many steps a second."""
+        from idrl.inspect.play.video import check_target, write_video
+
+        target = _target(path)
+        check_target(target)
+        write_video(self, target, fps)
+        return target
+
+    def __repr__(self) -> str:
+        end = "" if self.ended else ", cut off"
+        steps = f"{len(self.action):,} steps{end}"
+        return f"Episode({self.title}, return {self.reward.sum():.4g} in {steps})"
 
     @property
     def other(self) -> str:
@@ -75,22 +103,70 @@ class Episode(NamedTuple):
 
 
 def play(
-    run_path: str | Path,
+    run: Run | Policy | str | Path,
+    env: Any = None,
     *,
     seed: int | None = None,
     weights: str = "best",
     acting: str = "explore",
     max_steps: int = MAX_STEPS,
+    page: str | Path | None = None,
+    video: str | Path | None = None,
+    fps: int = 5,
 ) -> Episode:
-    run = api.open_run(run_path)
-    if RunFolder.open(run.path).read_about().get("env_object"):
-        raise IdrlError(
-            f"{str(run.path)!r} was trained on an environment object, which cannot be made again "
-            "from its name."
-        )
-    policy = api.load(run, seed, weights)
+    """One episode of an agent that a run trained (of the best seed, unless told otherwise), or that
+    was loaded, with what it believes and decides in every step.
+
+    It acts by the rule it explores with, or, with `acting="evaluate"`, the one it is evaluated
+    with. `env` is what it was trained on, unless given. With `page` or `video` the episode is
+    written there, too, as `Episode.save_page` and `Episode.save_video` do.
+    """
+    if acting not in ("explore", "evaluate"):
+        raise IdrlError(f"acting is {acting!r}; it must be 'explore' or 'evaluate'.")
+    if page is not None:
+        _target(page)
+    if video is not None:
+        from idrl.inspect.play.video import check_target
+
+        check_target(_target(video))
+    episode = _played(run, env, seed, weights, acting, max_steps)
+    if page is not None:
+        episode.save_page(page)
+    if video is not None:
+        episode.save_video(video, fps)
+    return episode
+
+
+def _target(path: str | Path) -> Path:
+    """Refuse what cannot be written before anything is played."""
+    target = Path(path)
+    if not target.parent.is_dir() or target.is_dir():
+        raise IdrlError(f"{str(target)!r} is no file that can be written: name one in a folder.")
+    return target
+
+
+def _played(
+    source: Any, env: Any, seed: int | None, weights: str, acting: str, max_steps: int
+) -> Episode:
+    if isinstance(source, Policy):
+        if seed is not None:
+            raise IdrlError(f"a loaded agent has a seed, {source.seed}: omit seed={seed}.")
+        policy, held, recorded = source, "", None
+    else:
+        run = open_run(source)
+        if env is None and RunFolder.open(run.path).read_about().get("env_object"):
+            raise IdrlError(
+                f"{str(run.path)!r} was trained on an environment object, which cannot be made "
+                "again from its name; from Python, idrl.play(run, env=that_object) plays it."
+            )
+        policy, held = load(run, seed, weights), f", {weights} weights"
+        recorded = read_sigma(run.path, policy.seed)
+    config = policy.config
+    world = _drawing(config.env) if env is None else own_env(env)
+    name = config.env if env is None else world.name
+    check_fits(world, policy.agent.obs_shape, policy.agent.actions)
     mind = DecisionRecorder(policy, acting)
-    steps = walk(_drawing(run.config.env), seed_key(policy.seed))
+    steps = walk(_drawn(world), seed_key(policy.seed))
     sight, sights, rewards = next(steps), [], []
     thoughts: list[Thought] = []
     while not sight.over and len(thoughts) < max_steps:
@@ -100,11 +176,11 @@ def play(
         sight = steps.send(thoughts[-1].done)
         rewards.append(sight.reward)
     steps.close()
-    rule, title = run.config.explore, words.title(run.config.agent, run.config.env)
+    rule, title = config.explore, words.title(config.agent, name)
     decisions = [thought.decision for thought in thoughts]
     names = ("mu", "sigma", "rho2", "regret", "info_gain", "ratio")
     return Episode(
-        title=f"{title}, seed {policy.seed}, {weights} weights",
+        title=f"{title}, seed {policy.seed}{held}",
         seed=policy.seed,
         rule=rule.kind,
         acting=acting,
@@ -116,8 +192,9 @@ def play(
         reward=np.array(rewards, np.float32),
         **{n: np.stack([getattr(d, n) for d in decisions]).astype(np.float32) for n in names},
         returns=_histograms(thoughts),
-        view=_view(run.config.env, sights),
+        view=_view(name, sights),
         candidates=_candidates(decisions),
+        sigma_map=recorded,
     )
 
 
@@ -128,7 +205,10 @@ def _candidates(decisions: list[Decided]) -> np.ndarray | None:
 
 def _drawing(name: str) -> Env | HostEnv:
     """The environment, made to draw itself where it can."""
-    env = make_env(name)
+    return _drawn(make_env(name))
+
+
+def _drawn(env: Env | HostEnv) -> Env | HostEnv:
     if not isinstance(env, HostEnv):
         return env
     try:

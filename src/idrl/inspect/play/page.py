@@ -12,7 +12,6 @@ import numpy as np
 from idrl.envs.views import CELLS
 from idrl.inspect.play.episode import Episode
 from idrl.inspect.play.packing import pack_bytes, pack_floats
-from idrl.inspect.play.sigma import SigmaMap
 from idrl.report.html import asset, page, plain
 
 LIMIT = 20_000_000  # bytes
@@ -27,10 +26,10 @@ _LEVELS = (Fidelity(16, 64), Fidelity(8, 24), Fidelity(6, 12), Fidelity(4, 6))
 QUANTITIES = ("mu", "sigma", "rho2", "regret", "info_gain")  # the ratio follows from two of them
 
 
-def write_page(episode: Episode, target: Path, sigma: SigmaMap | None = None) -> int:
+def write_page(episode: Episode, target: Path) -> int:
     """As finely as fits into 20 MB; the number of bytes."""
     for level in _LEVELS:
-        text = _page(episode, sigma, level)
+        text = _page(episode, level)
         size = len(text.encode())
         if size < LIMIT:
             break
@@ -38,7 +37,7 @@ def write_page(episode: Episode, target: Path, sigma: SigmaMap | None = None) ->
     return size
 
 
-def _page(episode: Episode, sigma: SigmaMap | None, level: Fidelity) -> str:
+def _page(episode: Episode, level: Fidelity) -> str:
     body = asset("idrl.inspect.play", "play.html")
     rule = "IDS" if episode.rule == "ids" else episode.rule.replace("_", " ")
     facts = {
@@ -53,7 +52,7 @@ def _page(episode: Episode, sigma: SigmaMap | None, level: Fidelity) -> str:
     body = re.sub(f"@({'|'.join(facts)})@", lambda found: html.escape(facts[found[1]]), body)
     return page(
         episode.title, style=asset("idrl.inspect.play", "play.css"), body=body,
-        data=_data(episode, sigma, level) | {"rule": rule},
+        data=_data(episode, level) | {"rule": rule},
         script=asset("idrl.inspect.play", "play.js"),
     )  # fmt: skip
 
@@ -71,7 +70,7 @@ def _facts(episode: Episode, rule: str) -> str:
     )
 
 
-def _data(episode: Episode, sigma: SigmaMap | None, level: Fidelity) -> dict[str, Any]:
+def _data(episode: Episode, level: Fidelity) -> dict[str, Any]:
     values = np.stack([getattr(episode, name) for name in QUANTITIES], axis=1)  # [T, 5, A]
     data: dict[str, Any] = {
         "steps": len(episode.action),
@@ -96,7 +95,7 @@ def _data(episode: Episode, sigma: SigmaMap | None, level: Fidelity) -> dict[str
             # their roots: so a byte tells small ones apart
             "roots": pack_bytes(np.rint(255 * np.sqrt(probs)).clip(0, 255).astype(np.uint8)),
         }
-    if sigma is not None:
+    if (sigma := episode.sigma_map) is not None:
         data["sigma"] = {
             "steps": sigma.steps.tolist(),
             "maps": [[plain(row, 3) for row in one] for one in sigma.maps],

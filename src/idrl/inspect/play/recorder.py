@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from idrl import rules
-from idrl.agents.actor_rules import Undirected
 from idrl.agents.control import ControlAgent
 from idrl.ids import Comparison, Decided
 from idrl.inspect.play.candidates import arranged
@@ -67,14 +66,13 @@ class DecisionRecorder:
         """The rule that does not act is told what was done: it compares that in the next step."""
         ends = agent.box.to_unit(ends)
         other = 1 if self.acting == "explore" else 0
-        if not isinstance((agent.spec.explore, agent.spec.evaluate)[other], Undirected):
+        if not (agent.spec.explore, agent.spec.evaluate)[other].follows_actor:
             memory = memory.at[other, :, 1:].set(ends[:, 0])
         if agent.z_name is None:
             return memory, None
         out = agent.critics(params, prior, obs, ends, key, acting=True)[agent.z_name]
         told = agent.heads[agent.z_name].distribution(out)
-        assert told is not None
-        return memory, tuple(x.reshape(1, 2, -1) for x in told)
+        return memory, told and tuple(x.reshape(1, 2, -1) for x in told)
 
     def think(self, obs: Any, allowed: np.ndarray | None) -> Thought:
         obs = np.asarray(obs)[None]

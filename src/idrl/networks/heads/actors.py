@@ -5,14 +5,16 @@ An actor climbs what the critics say of its actions and proposes the candidates 
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from idrl.networks.heads.base import require
+from idrl.networks.heads.base import Head, Transition, head, require
 from idrl.networks.layers import Dense
 from idrl.networks.trunks import Init, check_hidden
 
@@ -71,41 +73,106 @@ class _Layers(nn.Module):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Actor:
+class ActorHead(Head):
     """`delay`: updates of the critics for one of the actor. `climbs`: what it climbs, the mean of
-    the critics, the first (TD3) or the smallest (SAC)."""
+    the critics, the first (TD3) or the smallest (SAC). `targets`: what each critic of an ensemble
+    bootstraps on, its own target or the smallest of them all."""
 
     hidden: tuple[int, ...] = (256, 256)
     init: Init = "torch"
     delay: int = 1
     climbs: Literal["mean", "first", "least"] = "mean"
     candidates: Candidates = field(default_factory=Candidates)
+    targets: Literal["own", "least"] = "own"
 
     def check(self, where: str) -> None:
         check_hidden(where, self.hidden)
         require(self.delay >= 1, f"{where}.delay is {self.delay}; it is at least 1.")
 
-    @property
-    def members(self) -> int:
-        """It is no Q-function."""
-        return 0
+    @abstractmethod
+    def module(self, dims: int) -> nn.Module:
+        """The network: features `[B, F]` → `out`."""
+
+    @abstractmethod
+    def mean(self, out: Any) -> jax.Array:
+        """The action `[B, D]` in the unit box that it takes when nothing is tried."""
+
+    @abstractmethod
+    def next_action(self, out: Any, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The action `[B, D]` that targets are computed with, and what its entropy is worth, `[B]`;
+        `out` is of its target where it has one (`has_target`)."""
+
+    @abstractmethod
+    def tried(self, out: Any, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The action `[B, D]` whose value it climbs, and the logarithm of its density, `[B]`."""
+
+    @abstractmethod
+    def policy_loss(self, out: Any, value: jax.Array, log_prob: jax.Array) -> jax.Array:
+        """What it descends; `value` `[B]` is what the critics say of what it `tried`."""
+
+    def draw(self, out: Any, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Actions `[B, D]` and the logarithm of their density `[B]`, where `has_density`."""
+        raise NotImplementedError
 
     @property
-    def knows_variance(self) -> bool:
+    def has_density(self) -> bool:
+        """Whether it is a distribution over actions."""
         return False
+
+    @property
+    def has_target(self) -> bool:
+        """Whether targets are computed with its target network."""
+        return True
+
+    def climbed(self, q_heads: jax.Array) -> jax.Array:
+        """`[B]` of critics `[B, K]`."""
+        return {
+            "mean": lambda: q_heads.mean(-1),
+            "first": lambda: q_heads[:, 0],
+            "least": lambda: q_heads.min(-1),
+        }[self.climbs]()
+
+    def target_values(
+        self, q_t: jax.Array, unit_t: jax.Array, ask: Callable[[jax.Array], jax.Array],
+        key: jax.Array,
+    ) -> jax.Array:  # fmt: skip
+        """What each critic bootstraps on, `[B, K, 1]`, where they say `q_t` of `unit_t` `[B, D]`;
+        `ask` tells what they say of more actions: `[B, A, D]` → `[B, A, K, 1]`."""
+        if self.targets == "least":
+            return jnp.broadcast_to(q_t.min(1, keepdims=True), q_t.shape)
+        return q_t
+
+    # -- it is no Q-function --------------------------------------------------------------------
+
+    @property
+    def is_actor(self) -> bool:
+        return True
+
+    @property
+    def members(self) -> int:
+        return 0
 
     @property
     def trunk_share(self) -> float:
         """The trunk is the critics'."""
         return 0.0
 
+    def q_heads(self, out: Any) -> jax.Array:
+        raise TypeError("an actor has no values")
 
+    def loss(self, out_tm1: Any, online_t: Any, target_t: Any, batch: Transition) -> jax.Array:
+        raise TypeError("an actor learns by its policy_loss")
+
+
+@head("actor")
 @dataclass(frozen=True, kw_only=True)
-class Actor(_Actor):
-    """One action for each state (Lillicrap et al. 2016). `smoothing` is the standard deviation of
-    the noise on the action that targets are computed with, cut at `smoothing_clip` (TD3: 0.2 and
-    0.5), in halves of the box. `restraint` is the price of the squares of what goes into tanh: far
-    out it is flat, and an actor that is there has no slope to come back by.
+class Actor(ActorHead):
+    """One action for each state (Lillicrap et al. 2016).
+
+    `smoothing` is the standard deviation of the noise on the action that targets are computed with,
+    cut at `smoothing_clip` (TD3: 0.2 and 0.5), in halves of the box. `restraint` is the price of
+    the squares of what goes into tanh: far out it is flat, and an actor that is there has no slope
+    to come back by.
 
     `targets`: each critic of an ensemble bootstraps on what its own target says of the actor's
     action; on the smallest of them all (`least`: clipped double Q-learning, Fujimoto et al. 2018);
@@ -113,8 +180,7 @@ class Actor(_Actor):
     half far), as each head does with discrete actions. So what one critic hopes for later reaches
     it here, although the actor climbs their mean and would not go there."""
 
-    kind: Literal["actor"] = "actor"
-    targets: Literal["own", "least", "best"] = "own"
+    targets: Literal["own", "least", "best"] = "own"  # type: ignore[assignment]
     ahead: int = 16
     smoothing: float = 0.0
     smoothing_clip: float = 0.5
@@ -131,6 +197,20 @@ class Actor(_Actor):
 
     def mean(self, out: jax.Array) -> jax.Array:
         return jnp.tanh(out)
+
+    def next_action(self, out: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return self.smoothed(out, key), jnp.zeros(len(out))
+
+    def tried(self, out: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return self.mean(out), jnp.zeros(len(out))
+
+    def policy_loss(self, out, value: jax.Array, log_prob: jax.Array) -> jax.Array:
+        return self.restraint * (out**2).mean() - value.mean()
+
+    def target_values(self, q_t, unit_t, ask, key) -> jax.Array:
+        if self.targets == "best":
+            return ask(self.looked_at(unit_t, key)).max(1)
+        return super().target_values(q_t, unit_t, ask, key)
 
     def smoothed(self, out: jax.Array, key: jax.Array) -> jax.Array:
         """The action of a target."""
@@ -170,12 +250,13 @@ class _Gaussian(nn.Module):
         return GaussianParams(mean, jnp.clip(log_std, -20, 2), log_alpha)
 
 
+@head("gaussian_actor")
 @dataclass(frozen=True, kw_only=True)
-class GaussianActor(_Actor):
-    """A distribution over actions that is paid for its entropy (SAC, Haarnoja et al. 2018). The
-    temperature is learned so that the entropy is `entropy` nats times the action's numbers."""
+class GaussianActor(ActorHead):
+    """A distribution over actions that is paid for its entropy (SAC, Haarnoja et al. 2018).
 
-    kind: Literal["gaussian_actor"] = "gaussian_actor"
+    The temperature is learned so that the entropy is `entropy` nats times the action's numbers."""
+
     climbs: Literal["mean", "first", "least"] = "least"
     targets: Literal["own", "least"] = "least"
     entropy: float = -1.0
@@ -183,8 +264,33 @@ class GaussianActor(_Actor):
     def module(self, dims: int) -> nn.Module:
         return _Gaussian(self.hidden, dims, self.init, 0.0)
 
+    @property
+    def has_density(self) -> bool:
+        return True
+
+    @property
+    def has_target(self) -> bool:
+        return False
+
     def mean(self, out: GaussianParams) -> jax.Array:
         return jnp.tanh(out.mean)
+
+    def next_action(self, out: GaussianParams, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        unit, log_prob = self.draw(out, key)
+        return unit, -jnp.exp(out.log_alpha) * log_prob
+
+    def tried(self, out: GaussianParams, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return self.draw(out, key)
+
+    def policy_loss(self, out: GaussianParams, value, log_prob) -> jax.Array:
+        """With its entropy, and the temperature's own loss beside it."""
+        alpha = jax.lax.stop_gradient(jnp.exp(out.log_alpha))
+        wanted = self.entropy * out.mean.shape[-1]
+        surplus = jax.lax.stop_gradient(log_prob + wanted)  # of order, short of disorder
+        return (alpha * log_prob - value).mean() - (out.log_alpha * surplus).mean()
+
+    def metrics(self, params: Any, out: Any, batch: Transition) -> dict[str, jax.Array]:
+        return {"temperature": jnp.exp(params["params"]["log_alpha"])}
 
     def draw(self, out: GaussianParams, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Actions `[B, D]` and the logarithm of their density `[B]` in the unit box."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 from idrl.errors import IdrlError
 from idrl.networks.layers import Mlps
 from idrl.networks.trunks import Init, check_hidden
+from idrl.schema import Part
 
 
 class Transition(NamedTuple):
@@ -37,16 +39,134 @@ class Transition(NamedTuple):
         return jnp.where(allowed, values_t, -jnp.inf)
 
 
+class Head(Part, category="head"):
+    """What an agent believes of each action, and how that is learned. Its fields are its settings.
+
+    What a head says (`out`, the output of its network) is its own matter; `q_heads` says what it
+    means to a rule. With continuous actions it is made for one action, which is part of its input.
+    """
+
+    @abstractmethod
+    def module(self, num_actions: int) -> nn.Module:
+        """The network, called with features `[B, F]` and whether the agent is acting → `out`. The
+        random streams "noise" and "tau" are there for heads with chance in them."""
+
+    @abstractmethod
+    def q_heads(self, out: Any) -> jax.Array:
+        """Its Q-functions, `[B, members, A]`."""
+
+    @abstractmethod
+    def loss(self, out_tm1: Any, online_t: Any, target_t: Any, batch: Transition) -> jax.Array:
+        """`[B]`, from what it says of `batch.s_tm1`, and of `batch.s_t` by the online and by the
+        target network. Before a maximum over the actions of s_t, see `batch.choosable`."""
+
+    def td_priority(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
+        """`[B]`: what prioritised replay goes by. For distributions it is the loss itself."""
+        return self.loss(out_tm1, online_t, target_t, batch)
+
+    def metrics(self, params: Any, out: Any, batch: Transition) -> dict[str, jax.Array]:
+        """More numbers for a run's metrics, by name; each is averaged. `params` are its weights,
+        `out` what it says of `batch.s_tm1` (None, of an actor)."""
+        return {}
+
+    # -- what it is to others -------------------------------------------------------------------
+
+    @property
+    def is_actor(self) -> bool:
+        """Whether it proposes continuous actions instead of judging them (`ActorHead`)."""
+        return False
+
+    @property
+    def members(self) -> int:
+        """How many Q-functions a rule may compare."""
+        return 1
+
+    @property
+    def is_ensemble(self) -> bool:
+        """Whether it is made for rules that compare members; an agent has one such head at most."""
+        return self.members > 1
+
+    @property
+    def says_q(self) -> bool:
+        """Whether `out` is `q_heads(out)`: then something may be added to it."""
+        return False
+
+    @property
+    def trunk_share(self) -> float:
+        """Of its gradient, how much enters the trunk."""
+        return 1.0
+
+    @property
+    def mask_prob(self) -> float:
+        """The probability that a member sees a transition (`Transition.mask`); 1: no masks."""
+        return 1.0
+
+    @property
+    def prior_scale(self) -> float:
+        """Of fixed random functions that are added to what it says, the standard deviation over
+        its members in units of Q; needs `says_q`."""
+        return 0.0
+
+    @property
+    def passes(self) -> int:
+        """Through its network, for one observation."""
+        return 1
+
+    def check_critic(self, where: str) -> None:
+        """Refuse settings that cannot judge continuous actions one at a time."""
+
+    # -- where it learns the distribution of the return -----------------------------------------
+
+    @property
+    def knows_variance(self) -> bool:
+        """Whether it does; then `return_variance` is there."""
+        return False
+
+    def return_variance(self, out: Any) -> jax.Array | None:
+        """`[B, A]`."""
+        return None
+
+    def return_draw(self, out: Any, key: jax.Array) -> jax.Array:
+        """`[B, A]`: one return of each action, drawn from its distribution; by default a normal one
+        with its mean and variance."""
+        mean, variance = self.q_heads(out)[..., 0, :], self.return_variance(out)
+        assert variance is not None
+        return mean + jnp.sqrt(variance) * jax.random.normal(key, mean.shape)
+
+    def distribution(self, out: Any) -> tuple[jax.Array, jax.Array] | None:
+        """Values of the return and their weights, `[B, A, N]` each, to be drawn."""
+        return None
+
+    # -- where it is fitted besides, whenever the target is renewed -----------------------------
+
+    @property
+    def fit_batch(self) -> int:
+        """How many transitions `refit` sees; 0: there is no such fit."""
+        return 0
+
+    def evidence(self, out_tm1: Any, online_t: Any, target_t: Any, batch: Transition) -> Any:
+        """What a batch says, as a pytree; that of several is their sum."""
+        raise NotImplementedError
+
+    def refit(self, params: Any, evidence: Any, scale: Any, key: jax.Array) -> Any:
+        """`params` of the module, fitted; each transition of the evidence counts as `scale` of
+        one."""
+        raise NotImplementedError
+
+
+head = Head.register
+
+
 @dataclass(frozen=True, kw_only=True)
-class HeadBase:
-    """`dueling` splits a head into a value and an advantage stream (Wang et al. 2016); `noisy` is
-    σ₀ of NoisyNet's weights (0: none; 0.5 in Fortunato et al. 2018); `trunk_gradient` scales what
-    enters the trunk."""
+class MlpHead(Head):
+    """A head of dense layers. `dueling` splits it into a value and an advantage stream (Wang et al.
+    2016); `noisy` is σ₀ of NoisyNet's weights (0: none; 0.5 in Fortunato et al. 2018);
+    `trunk_gradient` scales what enters the trunk."""
 
     hidden: tuple[int, ...] = (512,)
     dueling: bool = False
     noisy: float = 0.0
-    trunk_gradient: float = 0.0  # the paper: distributional gradients stay out of the trunk
+    trunk_gradient: float = 1.0
     init: Init = "lecun_normal"
 
     def check(self, where: str) -> None:
@@ -58,62 +178,73 @@ class HeadBase:
         check_hidden(where, self.hidden)
 
     @property
-    def members(self) -> int:
-        """How many Q-functions a rule may compare."""
-        return 1
+    def compared(self) -> dict[str, bool]:
+        """Settings that compare the actions of a state, and whether they are on."""
+        return {"dueling": self.dueling}
 
-    @property
-    def knows_variance(self) -> bool:
-        """Whether it learns the distribution of the return."""
-        return True
+    def check_critic(self, where: str) -> None:
+        for setting, on in self.compared.items():
+            require(
+                not on,
+                f"{where}.{setting}=true compares the actions of a state, and a critic sees one "
+                f"at a time; set {where}.{setting}=false.",
+            )
+        require(
+            not self.noisy,
+            f"{where}.noisy={self.noisy}: noisy weights are for discrete actions; set "
+            f"{where}.noisy=0.",
+        )
 
     @property
     def trunk_share(self) -> float:
         return self.trunk_gradient
 
     def mlps(self, k: int, num_actions: int, per_action: int) -> nn.Module:
+        """K networks with so many outputs an action."""
         dueling = per_action if self.dueling else 0
         return Mlps(k, self.hidden, num_actions * per_action, self.init, dueling, self.noisy)
 
-    def loss(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
-        raise NotImplementedError
 
-    def td_priority(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
-        """`[B]`: what prioritised replay goes by. For distributions it is the loss itself."""
-        return self.loss(out_tm1, online_t, target_t, batch)
+@dataclass(frozen=True, kw_only=True)
+class ReturnHead(MlpHead):
+    """A head that learns the distribution of the return. `double` lets the online network choose
+    the next action."""
 
-    def distribution(self, out: Any) -> tuple[jax.Array, jax.Array] | None:
-        """Values of the return and their weights, `[B, A, N]` each, where it is learned."""
-        return None
+    double: bool = False
+    trunk_gradient: float = 0.0  # the paper: distributional gradients stay out of the trunk
 
-    def return_draw(self, out: Any, key: jax.Array) -> jax.Array | None:
-        """`[B, A]`: one return of each action, drawn from its distribution."""
-        return None
+    @property
+    def compared(self) -> dict[str, bool]:
+        return {"double": self.double, "dueling": self.dueling}
+
+    @property
+    def knows_variance(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True, kw_only=True)
-class QHeads(HeadBase):
+class QHeads(MlpHead):
     """K Q-functions that a rule may compare, learned from TD errors."""
 
     k: int = 10  # Table 2
     double: bool = True
     error: Literal["huber", "squared"] = "huber"
-    trunk_gradient: float = 1.0
 
     def check(self, where: str) -> None:
         super().check(where)
         require(self.k >= 1, f"{where}.k is {self.k}; an ensemble has at least 1 head.")
 
     @property
+    def compared(self) -> dict[str, bool]:
+        return {"double": self.double, "dueling": self.dueling}
+
+    @property
     def members(self) -> int:
         return self.k
 
     @property
-    def knows_variance(self) -> bool:
-        return False
-
-    def return_variance(self, out: Any) -> None:
-        return None
+    def is_ensemble(self) -> bool:
+        return True
 
 
 def equally(values: jax.Array) -> tuple[jax.Array, jax.Array]:

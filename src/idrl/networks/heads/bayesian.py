@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
 from idrl import losses
-from idrl.networks.heads.base import QHeads, Transition, require
+from idrl.errors import IdrlError
+from idrl.networks.heads.base import QHeads, Transition, head, require
 from idrl.networks.layers import ParallelDense
 
 _FIRST_STD = 0.01  # of the mean weights until the first fit (the authors' notebook)
@@ -52,6 +53,7 @@ class _Bayesian(nn.Module):
         return Regressed(x @ mean, jnp.einsum("bf,kfa->bka", x, drawn), x)
 
 
+@head("bayesian")
 @dataclass(frozen=True, kw_only=True)
 class Bayesian(QHeads):
     """Bayesian linear regression on the last hidden layer, per action (Azizzadenesheli et al.).
@@ -62,7 +64,6 @@ class Bayesian(QHeads):
     the posterior's.
     """
 
-    kind: Literal["bayesian"] = "bayesian"
     prior_std: float = 0.03  # of each weight, before data: a prior variance of 0.001
     noise_std: float = 1.0  # of the targets around their mean
     fit_batch: int = 100_000  # the authors' notebook
@@ -81,6 +82,12 @@ class Bayesian(QHeads):
             not self.dueling,
             f"{where}.dueling=true: a Bayesian last layer has no streams; heads.q.kind=ensemble "
             "can be dueling.",
+        )
+
+    def check_critic(self, where: str) -> None:
+        raise IdrlError(
+            f"{where}.kind={self.kind} regresses on each action by itself and cannot judge "
+            f"continuous ones; set {where}.kind=ensemble."
         )
 
     def module(self, num_actions: int) -> nn.Module:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
 from idrl import losses
-from idrl.networks.heads.base import QHeads, Transition, require
+from idrl.networks.heads.base import QHeads, Transition, head, require
 
 
+@head("ensemble")
 @dataclass(frozen=True, kw_only=True)
 class Ensemble(QHeads):
     """K Q-functions, each trained on its own target (Osband et al. 2016). K=1 is plain DQN.
@@ -23,7 +23,6 @@ class Ensemble(QHeads):
     the heads, averaged over states and actions, is that many units of Q.
     """
 
-    kind: Literal["ensemble"] = "ensemble"
     mask_prob: float = 1.0
     prior_scale: float = 0.0
 
@@ -31,6 +30,10 @@ class Ensemble(QHeads):
         super().check(where)
         require(0 < self.mask_prob <= 1, f"{where}.mask_prob is {self.mask_prob}; it is in (0, 1].")
         require(self.prior_scale >= 0, f"{where}.prior_scale is {self.prior_scale}; it is ≥ 0.")
+
+    @property
+    def says_q(self) -> bool:
+        return True
 
     @property
     def trunk_share(self) -> float:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from idrl import losses
-from idrl.networks.heads.base import HeadBase, Transition, equally, require
+from idrl.networks.heads.base import ReturnHead, Transition, equally, head, require
 from idrl.networks.heads.returns import one_of
 from idrl.networks.layers import bias_initialiser, kernel_initialiser
 
@@ -51,8 +51,9 @@ class _Implicit(nn.Module):
         return Answers(values.reshape(count, samples, -1).swapaxes(1, 2), taus)
 
 
+@head("implicit")
 @dataclass(frozen=True, kw_only=True)
-class Implicit(HeadBase):
+class Implicit(ReturnHead):
     """Quantiles at fractions drawn anew every time (IQN, Dabney et al. 2018).
 
     `risk` bends the fractions that the policy looks at: `cvar` is the mean of the worst
@@ -60,12 +61,10 @@ class Implicit(HeadBase):
     the good (above 0) end.
     """
 
-    kind: Literal["implicit"] = "implicit"
     samples: int = 64  # N = N'
     act_samples: int = 32  # K
     embedding: int = 64
     kappa: float = 1.0
-    double: bool = False
     risk: Literal["neutral", "cvar", "cpw", "wang"] = "neutral"
     risk_level: float = 0.25
 
@@ -81,6 +80,10 @@ class Implicit(HeadBase):
                 f"{where}.risk_level is {self.risk_level}; for {self.risk} it is a fraction in "
                 "(0, 1], for example 0.25.",
             )
+
+    @property
+    def passes(self) -> int:
+        return self.samples
 
     def module(self, num_actions: int) -> nn.Module:
         return _Implicit(

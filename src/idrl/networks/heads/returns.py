@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
 from idrl import losses
-from idrl.networks.heads.base import HeadBase, Transition, equally, require
+from idrl.networks.heads.base import ReturnHead, Transition, equally, head, require
 
 
+@head("categorical")
 @dataclass(frozen=True, kw_only=True)
-class Categorical(HeadBase):
-    """The distribution of the return on fixed atoms (C51, Bellemare et al. 2017).
+class Categorical(ReturnHead):
+    """The distribution of the return on fixed atoms (C51, Bellemare et al. 2017)."""
 
-    `double` lets the online network choose the next action, as Rainbow does.
-    """
-
-    kind: Literal["categorical"] = "categorical"
     atoms: int = 51  # Table 2
     v_min: float = -10.0  # Table 2
     v_max: float = 10.0  # Table 2
-    double: bool = False
 
     def check(self, where: str) -> None:
         super().check(where)
@@ -67,14 +62,13 @@ class Categorical(HeadBase):
         )  # fmt: skip
 
 
+@head("quantile")
 @dataclass(frozen=True, kw_only=True)
-class Quantile(HeadBase):
+class Quantile(ReturnHead):
     """The distribution of the return by its quantiles (QR-DQN, Dabney et al. 2018)."""
 
-    kind: Literal["quantile"] = "quantile"
     quantiles: int = 200  # Table 2
     kappa: float = 1.0
-    double: bool = False
 
     def check(self, where: str) -> None:
         super().check(where)

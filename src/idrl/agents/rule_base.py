@@ -1,0 +1,114 @@
+"""What a rule is: it is called with what the heads believe of a batch of states and answers with a
+`Decision`. Rules that compare actions are in `choosing`, those that follow an actor in
+`actor_rules`."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import NamedTuple
+
+import jax
+
+from idrl.errors import IdrlError
+from idrl.ids import Decision
+from idrl.schema import Part
+
+
+class Beliefs(NamedTuple):
+    """What the heads say of each state."""
+
+    q_heads: jax.Array  # [..., K, A]
+    return_variance: jax.Array | None = None  # [..., A]
+    return_noise: jax.Array | None = None  # [..., A] a drawn return less its mean
+
+
+class RuleContext(NamedTuple):
+    """What a rule may use besides beliefs."""
+
+    step: jax.Array  # agent steps so far, for schedules
+    memory: jax.Array  # [E]
+    key: jax.Array
+    mask: jax.Array | None = None  # [E, A] allowed actions
+
+
+class Rule(Part, category="rule"):
+    """How an agent chooses, in E environments at once. Its fields are its settings.
+
+    With continuous actions it compares candidates, `A` of them, and knows no difference.
+    """
+
+    @abstractmethod
+    def __call__(self, beliefs: Beliefs, context: RuleContext) -> Decision:
+        """For states `[E]`. `idrl.rules` and `idrl.ids` have functions that make a `Decision`."""
+
+    def remember(self, memory: jax.Array, first: jax.Array, key: jax.Array, k: int) -> jax.Array:
+        """The memory `[E]` to decide with, a whole number per environment: `memory` is that of the
+        step before, `first` marks new episodes, `k` is how many members the ensemble has."""
+        return memory
+
+    def keep(self, decision: Decision, context: RuleContext) -> jax.Array:
+        """The memory `[E]` for the next step."""
+        return context.memory
+
+    def metrics(
+        self, decision: Decision, beliefs: Beliefs, context: RuleContext
+    ) -> dict[str, jax.Array]:
+        """More numbers for a run's metrics, by name, while it explores; each is averaged."""
+        return {}
+
+    # -- what it needs of others ----------------------------------------------------------------
+
+    @property
+    def min_members(self) -> int:
+        """How many Q-functions it compares at least."""
+        return 1
+
+    @property
+    def needs_distribution(self) -> bool:
+        """Whether it needs a head that learns the distribution of the return."""
+        return False
+
+    @property
+    def needs_discrete(self) -> bool:
+        """Whether it has no use for candidates of continuous actions."""
+        return False
+
+    @property
+    def follows_actor(self) -> bool:
+        """Whether it compares nothing (`ActorRule`)."""
+        return False
+
+    @property
+    def minimises_ratio(self) -> bool:
+        """Whether candidates are worth refining by the information ratio."""
+        return False
+
+    @property
+    def example_agents(self) -> tuple[str, str]:
+        """Agents that explore alike, for discrete and for continuous actions."""
+        return "dqn", "td3"
+
+    def check_heads(self, where: str, members: int, knows_variance: bool) -> None:
+        """Refuse an ensemble of so many `members`, or that no head `knows_variance`."""
+        if members < self.min_members:
+            raise IdrlError(
+                f"{where}.kind={self.kind} compares the heads of an ensemble and needs at least "
+                f"{self.min_members} of them, not {members}; set heads.q.kind=ensemble and "
+                f"heads.q.k={max(10, self.min_members)}, or {where}.kind=greedy."
+            )
+        if self.needs_distribution and not knows_variance:
+            raise IdrlError(
+                f"{where}.kind={self.kind} needs a head that learns the distribution of the "
+                f"return; add heads.z.kind=categorical, or set {where}.kind=thompson."
+            )
+
+    def check_actor(self, where: str, actor_name: str, has_density: bool) -> None:
+        """Refuse to go with an actor; `has_density`: it is a distribution over actions."""
+        if self.needs_discrete:
+            raise IdrlError(
+                f"{where}.kind={self.kind} needs discrete actions; with an actor set "
+                f"{where}.kind=gaussian_noise or {where}.kind=ids."
+            )
+
+
+rule = Rule.register

@@ -1,0 +1,139 @@
+"""Scores of trained agents over whole episodes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from idrl.actions import Actions, actions_of, in_words
+from idrl.agents import AgentState, make_agent
+from idrl.config import RunConfig
+from idrl.envs import Env, HostEnv
+from idrl.envs.checking import own_env
+from idrl.envs.declaring import steps_of
+from idrl.errors import IdrlError
+from idrl.runs.policy import Policy
+from idrl.runs.resuming import restore_state
+from idrl.runs.run import Run, newest_checkpoint, open_run
+from idrl.runs.session import make_program
+from idrl.runs.sizing import check_memory
+from idrl.storage import checkpoint
+from idrl.storage.arrays import check_finite
+from idrl.storage.folder import RunFolder
+from idrl.system.devices import prepare
+from idrl.training.evaluation import Score
+from idrl.training.program import Best, RunProgram, TrainState, playing_view
+from idrl.training.seeding import task_of
+
+LIMIT_STEPS = 108_000
+
+
+def evaluate(
+    agent: Policy | Run | str | Path, env: Any = None, *, episodes: int | None = None,
+    seed: int | None = None, frames: int | None = None, limit_steps: int = LIMIT_STEPS,
+) -> Score:  # fmt: skip
+    """Scores over whole episodes (100), by the agent's evaluation rule.
+
+    Of a loaded agent: a `Score` of numbers. Of a run: of the best weights of every seed, a `Score`
+    of `[S]` arrays. `env` is a name, an object or a factory, and without it the task that the
+    agent was trained on; an agent keeps its own seed's draw of a task. `seed` says which episodes
+    are played: those of another seed than the agent's. With `frames` an Atari run is scored by the
+    paper's protocol: so many frames, and the mean over the episodes completed in them. An episode
+    that goes on after `limit_steps` counts with what it has by then.
+    """
+    if episodes is not None and frames is not None:
+        raise IdrlError("episodes and frames both say how long to play: omit one.")
+    episodes = 100 if episodes is None else episodes
+    if episodes <= 0:
+        raise IdrlError(f"episodes is {episodes}; it must be positive.")
+    if seed is not None and not 0 <= seed < 2**31:
+        raise IdrlError(f"seed is {seed}; it is a whole number from 0 to 2147483647.")
+    source = agent if isinstance(agent, Policy) else open_run(agent)
+    name = env if isinstance(env, str) else source.config.env
+    window = None if frames is None else steps_of(frames, name)
+    how = _Protocol(episodes, limit_steps, window, seed)
+    if isinstance(source, Policy):
+        return _of_policy(source, env, how)
+    return _of_run(source, env, how)
+
+
+class _Protocol(NamedTuple):
+    episodes: int
+    limit_steps: int
+    window: int | None  # steps to play instead
+    seed: int | None
+
+
+def _of_policy(policy: Policy, env: Any, how: _Protocol) -> Score:
+    prepare()
+    config = replace(policy.config, seed=policy.seed, seeds=1)
+    world = _world(config, env, policy.agent.obs_shape, policy.agent.actions)
+    program = make_program(config, world)
+    params, prior = jax.tree.map(lambda x: np.asarray(x)[None], (policy.params, policy.prior))
+    nothing: Any = None
+    state = TrainState(
+        agent=AgentState(nothing, None, None, prior), replay=nothing, worlds=None,
+        best=Best(nothing, params), task=_tasks(program, world, config),
+        key=program.seed_keys(config.seed), failed=nothing,
+    )  # fmt: skip
+    score = _play(program, program.place(state), how)
+    return jax.tree.map(lambda x: x[0], score)
+
+
+def _of_run(run: Run, env: Any, how: _Protocol) -> Score:
+    place = newest_checkpoint(run)
+    folder = RunFolder.open(run.path)
+    if env is None and folder.read_about().get("env_object"):
+        raise IdrlError("this run was trained on an environment object; pass it as env=….")
+    prepare()
+    world = _world(run.config, env, *folder.read_shapes())
+    agent = make_agent(run.config.spec, *folder.read_shapes())
+    check_memory(agent, run.config, world, playing=True)
+    program = make_program(run.config, world)
+    if env is None:
+        state, _, _ = restore_state(program, folder)
+    else:  # whose tasks are of another kind than those in the checkpoint, perhaps
+        like = playing_view(program.like())._replace(task=())
+        state = checkpoint.restore(place, like)._replace(task=_tasks(program, world, run.config))
+        state = program.place(state)
+    check_finite((state.best.params, state.agent.prior), "the best weights of the run")
+    return _play(program, state, how)
+
+
+def _world(config: RunConfig, env: Any, shape: tuple[int, ...], actions: Actions) -> Env | HostEnv:
+    """What to play in."""
+    world = own_env(config.env if env is None else env)
+    check_fits(world, shape, actions)
+    return world
+
+
+def check_fits(world: Env | HostEnv, shape: tuple[int, ...], actions: Actions) -> None:
+    """Refuse an environment that the agent cannot see or act in."""
+    if (tuple(world.obs_shape), actions_of(world)) != (shape, actions):
+        raise IdrlError(
+            f"the agent is for observations of shape {shape} and {in_words(actions)}, but "
+            f"{world.name} has {world.obs_shape} and {in_words(actions_of(world))}."
+        )
+
+
+def _tasks(program: RunProgram, world: Env | HostEnv, config: RunConfig) -> Any:
+    """What each seed plays, `[S, ...]`; on the host there is no such thing."""
+    if isinstance(world, HostEnv):
+        return ()
+    keys = program.seed_keys(config.seed)
+    return jax.vmap(lambda key: task_of(world, jax.random.wrap_key_data(key)))(keys)
+
+
+def _play(program: RunProgram, state: Any, how: _Protocol) -> Score:
+    try:
+        if how.seed is not None:
+            state = state._replace(key=program.seed_keys(how.seed))
+        if how.window is None:
+            return jax.device_get(program.score_best(state, how.episodes, how.limit_steps))
+        return jax.device_get(program.score_window(state, how.window))
+    finally:
+        program.close()

@@ -1,0 +1,99 @@
+"""A run folder to look at: its config and what it recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from idrl.config import RunConfig
+from idrl.errors import IdrlError
+from idrl.runs.reading import read_run
+from idrl.runs.tables import RecordTable
+from idrl.storage import checkpoint
+from idrl.storage.folder import RunFolder
+from idrl.storage.records import read_table
+from idrl.system import words
+
+
+@dataclass(frozen=True, repr=False)
+class Run:
+    """A run folder, finished or not. Wherever a path is asked for it stands for its own."""
+
+    path: Path
+    config: RunConfig
+
+    @property
+    def evaluations(self) -> RecordTable:
+        """One row a seed and evaluation: `steps`, `return_mean`, `best`, …"""
+        return self._table("evaluations")
+
+    @property
+    def metrics(self) -> RecordTable:
+        """Means over the steps since the last row: losses, Q-values, σ, ρ², …"""
+        return self._table("metrics")
+
+    @property
+    def episodes(self) -> RecordTable:
+        """Every episode that was completed while training."""
+        return self._table("episodes")
+
+    @property
+    def distributions(self) -> RecordTable:
+        """Percentiles of σ², ρ², … on the fixed batch of states."""
+        return self._table("distributions")
+
+    @property
+    def timings(self) -> RecordTable:
+        """How many seconds the steps since the last row took."""
+        return self._table("timings")
+
+    @property
+    def frozen(self) -> RecordTable:
+        """Seeds whose numbers were no longer finite, with the step and which numbers."""
+        return self._table("frozen")
+
+    @property
+    def seeds(self) -> range:
+        return range(self.config.seed, self.config.seed + self.config.seeds)
+
+    @property
+    def steps(self) -> int:
+        """Of each seed, in the newest checkpoint: where a resumed run goes on."""
+        return max(
+            map(checkpoint.steps_of, checkpoint.listed(self.path / "checkpoints")), default=0
+        )
+
+    @property
+    def finished(self) -> bool:
+        return self.steps >= self.config.training.steps
+
+    def _table(self, name: str) -> RecordTable:
+        return RecordTable.of_rows(read_table(self.path / f"{name}.csv"), name)
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def __repr__(self) -> str:
+        c, count = self.config, self.config.seeds
+        seeds = f"seed {c.seed}" if count == 1 else f"seeds {c.seed} to {c.seed + count - 1}"
+        made = f"{self.steps:,} of {c.training.steps:,} steps"
+        return f"Run({words.title(c.agent, c.env)}, {seeds}, {made}, {str(self.path)!r})"
+
+
+def open_run(path: str | Path | Run) -> Run:
+    """The run in a folder."""
+    if isinstance(path, Run):
+        return path
+    folder = RunFolder.open(path)
+    return Run(folder.path, read_run(folder))
+
+
+def newest_checkpoint(run: Run) -> Path:
+    """The newest that is whole."""
+    place, damaged = checkpoint.newest(run.path / "checkpoints")
+    if place is None:
+        why = "; ".join(f"{n} is damaged: {w}" for n, w in damaged.items())
+        raise IdrlError(
+            f"{str(run.path)!r} has no weights to load: {why or 'it has no checkpoint yet'}."
+        )
+    return place

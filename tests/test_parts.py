@@ -1,0 +1,264 @@
+"""Parts of one's own: those of docs/extending.md train together, and mistakes are sentences."""
+
+import csv
+import importlib.util
+import re
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import flax.linen as nn
+import jax.numpy as jnp
+import optax
+import pytest
+
+import idrl
+from idrl.agents import make_agent
+from idrl.agents.choosing import Greedy
+from idrl.agents.registry import _AGENTS
+from idrl.cli import main
+from idrl.config import assignments, resolve
+from idrl.networks.heads import Categorical, Ensemble
+from idrl.networks.trunks import Mlp
+from idrl.schema import build, to_dict
+from idrl.storage.records import Table
+
+PAGE = Path(__file__).parents[1] / "docs" / "extending.md"
+SECTIONS = ("A rule", "A head", "A trunk", "An optimiser", "An agent")
+
+
+@pytest.fixture(scope="module")
+def mine(tmp_path_factory):
+    """The module that the page's blocks make."""
+    text = PAGE.read_text(encoding="utf-8")
+    sections = {part.split("\n")[0]: part for part in re.split(r"^## ", text, flags=re.M)}
+    blocks = [re.findall(r"```python\n(.*?)```", sections[name], re.S) for name in SECTIONS]
+    path = tmp_path_factory.mktemp("code") / "parts_of_the_page.py"
+    path.write_text("\n\n".join(block for some in blocks for block in some), encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
+    kept = dict(_AGENTS)
+    spec.loader.exec_module(module)
+    yield module
+    _AGENTS.clear()
+    _AGENTS.update(kept)  # others ask for all agents
+    del sys.modules[path.stem]
+
+
+@pytest.fixture(scope="module")
+def run(mine, tmp_path_factory, compiled_once):
+    path = tmp_path_factory.mktemp("runs") / "run"
+    return idrl.train("normal-boltzmann", "deep_sea/5", steps=500, out=path)
+
+
+def column(run, name):
+    with open(run.path / "metrics.csv", encoding="utf-8", newline="") as file:
+        return [float(row[name]) for row in csv.DictReader(file)]
+
+
+def test_own_parts_train_and_their_metrics_are_recorded(run, mine):
+    config = run.config
+    assert config.trunk == mine.Normed(width=16)  # as declared, not as the preset would have it
+    assert config.optimiser == mine.Lion(lr=1e-3)
+    assert config.heads == {"z": mine.Normal(hidden=(16,))}
+    assert config.learning.update_every_steps == 2
+    assert (config.training.envs, config.evaluation.every_steps) == (1, 250)  # deep_sea's
+    assert all(0 < x < 0.7 for x in column(run, "entropy"))  # ln 2 at most
+    assert all(x > 0.01 for x in column(run, "return_std"))
+    assert len(column(run, "loss_z")) == len(column(run, "entropy")) == 2
+
+
+def test_configs_name_own_parts(run):
+    data = to_dict(run.config)
+    assert data["explore"] == {"kind": "boltzmann", "temperature": 0.1}
+    assert data["optimiser"] == {"kind": "lion", "max_grad_norm": 0.0, "lr": 1e-3}
+    assert build(type(run.config), data) == run.config
+    assert idrl.open_run(run.path).config == run.config
+    changed = resolve(None, None, file=data, changes=assignments(["explore.temperature=2"]))
+    assert changed.explore.temperature == 2
+    with pytest.raises(idrl.IdrlError, match=r"explore\.temperature is -1\.0; it must be positive"):
+        resolve(None, None, file=data, changes=assignments(["explore.temperature=-1"]))
+
+
+def test_a_run_of_own_parts_goes_on(run):
+    before = (run.path / "metrics.csv").read_text(encoding="utf-8")
+    longer = idrl.train(resume=run.path, steps=750)
+    after = (run.path / "metrics.csv").read_text(encoding="utf-8")
+    assert after.startswith(before)
+    assert len(column(longer, "entropy")) == 3
+    assert idrl.load(longer).predict(jnp.zeros((5, 5))).shape == ()
+
+
+def test_own_parts_are_listed(mine, capsys):
+    for category, line in (
+        ("rules", r"boltzmann +An action drawn with probabilities"),
+        ("heads", r"normal +The return as a normal distribution"),
+        ("trunks", r"normed +One dense layer, normalised\."),
+        ("optimisers", r"lion +Lion \(Chen et al\. 2023\)\."),
+        ("agents", r"normal-boltzmann +All of the parts above\."),
+    ):
+        assert main(["list", category]) == 0
+        assert re.search(line, capsys.readouterr().out)
+
+
+# -- presets -----------------------------------------------------------------------------------
+
+
+def declare(**changes):
+    spec = idrl.AgentSpec(
+        trunk=Mlp(hidden=(7,)),
+        heads={"z": Categorical(hidden=(9,), atoms=11)},
+        explore=Greedy(),
+        evaluate=Greedy(),
+        learning=idrl.Learning(batch_size=5, gamma=0.9, learning_starts_steps=50),
+    )
+    return replace(spec, **changes)
+
+
+@pytest.fixture
+def agents(monkeypatch):
+    monkeypatch.setattr("idrl.agents.registry._AGENTS", dict(_AGENTS))
+
+
+def test_a_preset_lays_over_a_declaration_what_the_task_decides(agents):
+    idrl.register_agent("modest", declare)
+    config = resolve("modest", "deep_sea/10")
+    spec, z = config.spec, config.heads["z"]
+    assert replace(spec, heads=declare().heads) == declare()
+    assert (z.hidden, z.atoms, z.v_min, z.v_max) == ((9,), 11, 0.0, 1.0)
+    built_in = resolve("c51", "deep_sea/10")
+    assert (config.training, config.evaluation) == (built_in.training, built_in.evaluation)
+    # a discount that is part of the task, and rewards as Atari has them
+    chained = resolve("modest", "noisy_chain/6").learning
+    assert chained == replace(declare().learning, gamma=0.99)
+    assert resolve("modest", "atari/pong").learning.rewards == "clip"
+
+
+def test_a_declaration_may_ask_for_all_of_a_preset(agents, mine):
+    @idrl.agent("eager", presets="all")
+    def eager():
+        return declare()
+
+    config, like = resolve("eager", "deep_sea/10"), resolve("c51", "deep_sea/10")
+    assert (config.trunk, config.optimiser) == (like.trunk, like.optimiser)
+    assert config.heads["z"].hidden == (64,)
+    # Own parts have settings that no preset knows.
+    own = {"trunk": mine.Normed(), "heads": {"z": mine.Normal()}, "optimiser": mine.Lion()}
+    idrl.register_agent("eager-too", lambda: declare(**own), presets="all")
+    config = resolve("eager-too", "deep_sea/10")
+    assert {name: getattr(config, name) for name in own} == own
+    assert config.learning.target_every_steps == like.learning.target_every_steps
+
+
+def test_agents_that_are_refused(agents):
+    for given, sentence in (
+        (("one", declare, "some"), "presets is 'some' for the agent 'one'; it is 'task' or 'all'"),
+        (("one", declare()), "declared by a function that returns an AgentSpec"),
+        (("dqn", declare), "an agent named 'dqn' is registered already"),
+        (("", declare), "cannot be called ''"),
+    ):
+        with pytest.raises(idrl.IdrlError, match=sentence):
+            idrl.register_agent(*given)
+    idrl.register_agent("late", lambda: declare(learning=idrl.Learning()))
+    with pytest.raises(idrl.IdrlError, match="'late' starts to learn after 50,000 steps"):
+        resolve("late", "deep_sea/10")
+    idrl.register_agent("one", lambda: None)
+    with pytest.raises(idrl.IdrlError, match="returned None, no AgentSpec"):
+        resolve("one", "deep_sea/10")
+
+
+# -- mistakes ----------------------------------------------------------------------------------
+
+
+def registered(category, base, **members):
+    """A part of the kind "flawed" with these members, in the registry or not."""
+    cls = dataclass(frozen=True)(type("Flawed", (base,), {"__module__": __name__, **members}))
+    return category.register("flawed")(cls)()
+
+
+@pytest.fixture(autouse=True)
+def no_flaws_are_left():
+    yield
+    for category in (idrl.Rule, idrl.Head, idrl.Trunk, idrl.Optimiser):
+        category.kinds.pop("flawed", None)
+
+
+def deciding(change):
+    """A greedy rule whose decision is changed."""
+
+    def call(self, beliefs, context):
+        return change(idrl.rules.greedy(beliefs.q_heads), beliefs)
+
+    return {"__call__": call}
+
+
+def test_a_part_without_its_methods_is_refused():
+    for category, sentence in (
+        (idrl.Rule, "the rule 'flawed': Flawed lacks __call__"),
+        (idrl.Head, "the head 'flawed': Flawed lacks loss, module and q_heads"),
+        (idrl.Trunk, "the trunk 'flawed': Flawed lacks module"),
+        (idrl.ActorRule, "the rule 'flawed': Flawed lacks act"),
+    ):
+        with pytest.raises(idrl.IdrlError, match=sentence):
+            registered(category, category)
+
+
+@pytest.mark.parametrize(
+    ("members", "sentence"),
+    [
+        (deciding(lambda said, _: said.action), "answers with .*, not with a Decision"),
+        (deciding(lambda said, _: said._replace(action=said.mu)), "decision's action is of shape"),
+        (deciding(lambda said, _: said._replace(action=said.mu[:, 0])), "must be whole numbers"),
+        (deciding(lambda said, x: said if x.q_heads.max() > 0 else None), "a Python `if`"),
+        (deciding(lambda said, x: said.nonsense), "failed: AttributeError: .*nonsense"),
+        (
+            {**deciding(lambda said, _: said), "metrics": lambda *_: {"q_max": jnp.float32(0)}},
+            "has a metric 'q_max', which a run records already",
+        ),
+        (
+            {**deciding(lambda said, _: said), "metrics": lambda *_: {"a b": jnp.float32(0)}},
+            "a name is letters, digits and _",
+        ),
+        (
+            {**deciding(lambda said, _: said), "keep": lambda self, said, _: said.mu},
+            "the memory that it keeps is of shape",
+        ),
+    ],
+)
+def test_mistakes_in_a_rule(members, sentence):
+    rule = registered(idrl.Rule, idrl.Rule, **members)
+    with pytest.raises(idrl.IdrlError, match=f"the rule 'flawed'.*{sentence}"):
+        make_agent(declare(explore=rule), (4,), 3)
+
+
+def test_what_a_rule_needs_is_asked_for():
+    calls = {"__call__": lambda *_: None}
+    for needs, sentence in (
+        ({"min_members": 3}, r"explore\.kind=flawed compares .* at least 3 of them, not 1"),
+        ({"needs_distribution": True}, r"explore\.kind=flawed needs a head that learns"),
+    ):
+        rule = registered(idrl.Rule, idrl.Rule, **calls, **needs)
+        with pytest.raises(idrl.IdrlError, match=sentence):
+            declare(explore=rule, heads={"q": Ensemble(k=1)}).check()
+        idrl.Rule.kinds.pop("flawed")
+
+
+def test_mistakes_in_the_other_parts(mine):
+    flat = registered(idrl.Trunk, idrl.Trunk, module=lambda self, shape: nn.LayerNorm())
+    with pytest.raises(idrl.IdrlError, match="the trunk 'flawed': its features is of shape"):
+        make_agent(declare(trunk=flat), (4, 4), 3)
+    wrong = {"loss": lambda self, *_: jnp.float32(0)}
+    head = registered(idrl.Head, mine.Normal, **wrong)
+    with pytest.raises(idrl.IdrlError, match=r"'flawed': its loss is of shape \[\] for 3 states"):
+        make_agent(declare(heads={"z": head}), (4,), 3)
+    bad = registered(idrl.Optimiser, idrl.Optimiser, make=lambda self: optax.adam)
+    with pytest.raises(idrl.IdrlError, match="the optimiser 'flawed' failed"):
+        make_agent(declare(optimiser=bad), (4,), 3)
+
+
+def test_a_table_says_what_it_has_no_column_for(tmp_path):
+    path = tmp_path / "metrics.csv"
+    Table(path).append([{"steps": 1, "loss": 0.5}])
+    with pytest.warns(UserWarning, match="metrics.csv was begun without 'entropy'"):
+        Table(path).append([{"steps": 2, "loss": 0.5, "entropy": 1.0}])
+    assert path.read_text() == "steps,loss\n1,0.5\n2,0.5\n"
