@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import jax
-import jax.numpy as jnp
 
 import idrl
 
@@ -20,15 +19,10 @@ class Boltzmann(idrl.Rule):
             raise idrl.IdrlError(f"{where}.temperature is {self.temperature}; it is positive.")
 
     def __call__(self, beliefs: idrl.Beliefs, context: idrl.RuleContext) -> idrl.Decision:
-        # `greedy` fills in what is shown of a decision (μ, σ, regret); the choice is replaced.
-        shown = idrl.rules.greedy(
-            beliefs.q_heads, return_variance=beliefs.return_variance, mask=context.mask
-        )
-        logits = shown.mu / self.temperature
-        if context.mask is not None:
-            logits = jnp.where(context.mask, logits, -jnp.inf)
-        action = jax.random.categorical(context.key, logits).astype(shown.action.dtype)
-        return shown._replace(action=action, probs=jax.nn.softmax(logits))
+        return idrl.rules.drawn(
+            beliefs.q_heads, beliefs.q_heads.mean(-2) / self.temperature, context.key,
+            mask=context.mask, return_variance=beliefs.return_variance,
+        )  # fmt: skip
 
     def metrics(self, decision, beliefs, context):
         """Reaches metrics.csv, TensorBoard and W&B."""

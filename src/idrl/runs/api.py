@@ -98,10 +98,10 @@ def train(
     changes = [dict(settings)] if isinstance(settings, Mapping) else assignments(settings)
     if resume is not None:
         if out is not None:
-            raise IdrlError("a resumed run stays in its folder: leave out= or --out away.")
+            raise IdrlError("a resumed run stays in its folder: omit out= or --out.")
         told = [{} if agent is None else {"agent": agent}, file, *changes, flags]
         if preset is not None:
-            raise IdrlError("a resumed run keeps its settings: leave preset= or --preset away.")
+            raise IdrlError("a resumed run keeps its settings: omit preset= or --preset.")
         return _resume(Path(resume), env, told, frames, how, deterministic)
     if agent is None and env is None and not file:
         flags = {"seeds": DEFAULT_SEEDS} | flags
@@ -177,7 +177,7 @@ def _resume(
     if deterministic and not about.get("deterministic"):
         raise IdrlError(
             f"{str(path)!r} was begun without --deterministic, and going on cannot make it so: "
-            "leave it away."
+            "omit it."
         )
     prepare(bool(about.get("deterministic")))
     prepare_memory(config)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from idrl.config import RunConfig
 from idrl.envs import find
+from idrl.errors import IdrlError
 from idrl.schema import build
 from idrl.storage.folder import RunFolder
 from idrl.system import plugins
@@ -11,8 +12,17 @@ from idrl.system import plugins
 
 def read_run(folder: RunFolder) -> RunConfig:
     """Refuses a run whose plugins are not there; see `plugins.need`."""
-    plugins.need(folder.read_about().get("plugins", []), f"the run {str(folder.path)!r}")
-    return build(RunConfig, folder.read_config())
+    wanted = folder.read_about().get("plugins", [])
+    plugins.need(wanted, f"the run {str(folder.path)!r}")
+    try:
+        return build(RunConfig, folder.read_config())
+    except IdrlError as error:
+        if not any(one["name"] == "__main__" for one in wanted):
+            raise
+        raise IdrlError(
+            f"{error} The run was made by a script with parts of its own: name a file that "
+            "registers them with --plugin."
+        ) from None
 
 
 def modules_of(config: RunConfig) -> list[str]:

@@ -54,7 +54,7 @@ def has_ray() -> bool:
 def open_engine(name: str, address: str | None) -> Engine:
     """`name`: ray, processes, or auto for Ray where it is installed."""
     if name == "processes" and address is not None:
-        raise IdrlError("--address is Ray's: leave it or --engine processes away.")
+        raise IdrlError("--address is Ray's: omit it, or --engine processes.")
     if name == "ray" or address is not None or (name == "auto" and has_ray()):
         if not has_ray():
             raise IdrlError(f"Ray is not installed: {INSTALL}.")

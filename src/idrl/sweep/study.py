@@ -163,7 +163,7 @@ def parse(data: dict[str, Any], default_name: str = "study") -> Study:
     if study.search and any(len(g.variants) > 1 for g in study.groups):
         raise IdrlError("a study has a search or a grid, not both: put its settings into one.")
     if study.search and study.resources.pack:
-        raise IdrlError("a trial of a search is one run of all its seeds: leave pack away.")
+        raise IdrlError("a trial of a search is one run of all its seeds: omit pack.")
     return study
 
 
@@ -268,7 +268,7 @@ def _seeds(table: dict[str, Any]) -> tuple[int, ...]:
     first, seeds = table.get("seed", 0), table.get("seeds", 1)
     if isinstance(seeds, list):
         if "seed" in table:
-            raise IdrlError("seeds is a list, which says the first too: leave seed away.")
+            raise IdrlError("seeds is a list, which says the first too: omit seed.")
         found = seeds
     else:
         if type(seeds) is not int or seeds < 1 or type(first) is not int:
@@ -294,12 +294,12 @@ def _variants(table: dict[str, Any]) -> tuple[dict[str, Any], ...]:
         if not isinstance(values, list):
             raise IdrlError(f"grid.{name} is {values!r}; it is a list of values.")
         if not values:
-            raise IdrlError(f"grid.{name} is empty; give it values, or leave it away.")
+            raise IdrlError(f"grid.{name} is empty; give it values, or omit it.")
     listed = table.get("variant", [{}])
     if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
         raise IdrlError("variant is written [[variant]], with settings in each.")
     if not listed:
-        raise IdrlError("variant is empty; give it settings, or leave it away.")
+        raise IdrlError("variant is empty; give it settings, or omit it.")
     size = len(listed) * math.prod(map(len, grid.values()))
     if size > MOST:
         raise _too_many(f"{words.value(size)} variants of its settings")
