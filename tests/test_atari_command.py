@@ -92,7 +92,7 @@ def test_flags_reach_the_config(monkeypatch):
 
 
 def test_a_score_is_over_frames_or_episodes(tmp_path):
-    with pytest.raises(idrl.IdrlError, match="leave one out"):
+    with pytest.raises(idrl.IdrlError, match="omit one"):
         idrl.evaluate("x", frames=500_000, episodes=5)
     run = made_up_run(tmp_path / "run", env="deep_sea/10")
     config = api.to_dict(resolve("dqn", "deep_sea/10"))
@@ -155,8 +155,8 @@ def test_without_a_gpu_one_line_says_how_long(monkeypatch):
 
 def test_deterministic_is_said_before_jax_starts():
     script = (
-        "import os; from idrl import devices; devices.prepare(True); import jax; jax.devices(); "
-        "print(os.environ['XLA_FLAGS'], devices._started(), len(jax.devices()))"
+        "import os; from idrl.system import devices; devices.prepare(True); import jax; "
+        "jax.devices(); print(os.environ['XLA_FLAGS'], devices._started(), len(jax.devices()))"
     )
     env = {**os.environ, "XLA_FLAGS": "--xla_cpu_enable_fast_math=false", "JAX_PLATFORMS": "cpu"}
     done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True)

@@ -262,6 +262,7 @@ SOURCE = Path(idrl.__file__).parent
 EXCEPT = {
     "envs/families/": "where they are declared",
     "envs/adapters/": "an object of gymnax or Gymnasium is called as by its family",
+    "envs/checking.py": "packages, by which objects are told apart",
     "envs/registry.py": "the libraries whose objects it takes",
     "bsuite/": "bsuite's experiments are lists of tasks, and bsuite is a library",
     "cli/": "what people are told as examples",

@@ -21,7 +21,7 @@ def preset(task: PresetContext) -> Settings:
     "mountain_car_continuous",
     summary="leave a valley; continuous, sparse (gymnax MountainCarContinuous-v0)",
     preset=preset,
-    like=("gymnax/MountainCarContinuous-v0", "gym/MountainCarContinuous-v0"),
+    like=("mountain_car", "gymnax/MountainCarContinuous-v0", "gym/MountainCarContinuous-v0"),
     host=False,
 )
 def mountain_car_continuous() -> GymnaxEnv:
