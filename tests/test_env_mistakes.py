@@ -231,6 +231,8 @@ def test_what_is_of_another_kind_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "gym", old)
     with pytest.raises(idrl.IdrlError, match="Old is an environment of the old gym package"):
         own_env(type("Old", (old.Env,), {})())
+    with pytest.raises(idrl.IdrlError, match="Old is an environment of the old gym package"):
+        own_env(lambda: type("Old", (old.Env,), {})())
 
     class Abstract(abc.ABC, Corridor):
         @abc.abstractmethod
@@ -261,6 +263,7 @@ def test_vectors_of_gymnasium(tmp_path):
     for vector in (made, gymnasium.make_vec("CartPole-v1", 2)):
         vector.close()
     assert own_env(vector).side_by_side == 2  # of a class of its own
+    assert own_env(lambda: vector).side_by_side == 2
     functions = gymnasium.vector.SyncVectorEnv([Gym] * 2)
     with pytest.raises(idrl.IdrlError, match="a function that makes one and envs=2"):
         own_env(functions)

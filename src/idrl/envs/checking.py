@@ -33,16 +33,25 @@ _NUMBERS = "buif"
 def own_env(env: Any) -> Env | HostEnv:
     """What `make_env` makes of it, its mistakes named."""
     _refuse_foreign(env)
-    name = _name(env)
     try:
-        world = _from_vector(env) if _is(env, "gymnasium.vector", "VectorEnv") else make_env(env)
+        world = _from_vector(env) if _is_vector(env) else make_env(env)
     except IdrlError:
-        raise
+        if isinstance(env, str | type) or not callable(env) or hasattr(env, "step"):
+            raise
+        made = env()  # a factory, of what is nothing that is known
+        _refuse_foreign(made)
+        if not _is_vector(made):
+            raise
+        world = _from_vector(made)
     except Exception as error:
-        raise _explained(error, name, "cannot be made") from error
+        raise _explained(error, _name(env), "cannot be made") from error
     if not isinstance(world, HostEnv) and not _ours(world):
         check_env(world)
     return world
+
+
+def _is_vector(env: Any) -> bool:
+    return not isinstance(env, type) and _is(env, "gymnasium.vector", "VectorEnv")
 
 
 def _from_vector(env: Any) -> HostEnv:

@@ -51,7 +51,7 @@ def train(
     out: str | Path | None = None,
     config: str | Path | Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | list[str] = (),  # type: ignore[assignment]
-    resume: str | Path | None = None,
+    resume: str | Path | Run | None = None,
     tensorboard: bool | None = None,
     wandb: bool | None = None,
     callbacks: Sequence[Callback] = (),

@@ -46,7 +46,7 @@ def evaluate(
     that goes on after `limit_steps` counts with what it has by then.
     """
     if episodes is not None and frames is not None:
-        raise IdrlError("episodes and frames both say how long to play: omit one.")
+        raise IdrlError("episodes and frames both say how long to play: leave one out.")
     episodes = 100 if episodes is None else episodes
     if episodes <= 0:
         raise IdrlError(f"episodes is {episodes}; it must be positive.")
@@ -55,20 +55,20 @@ def evaluate(
     source = agent if isinstance(agent, Policy) else open_run(agent)
     name = env if isinstance(env, str) else source.config.env
     window = None if frames is None else steps_of(frames, name)
-    how = _Protocol(episodes, limit_steps, window, seed)
+    how = _Scoring(episodes, limit_steps, window, seed)
     if isinstance(source, Policy):
         return _of_policy(source, env, how)
     return _of_run(source, env, how)
 
 
-class _Protocol(NamedTuple):
+class _Scoring(NamedTuple):
     episodes: int
     limit_steps: int
     window: int | None  # steps to play instead
     seed: int | None
 
 
-def _of_policy(policy: Policy, env: Any, how: _Protocol) -> Score:
+def _of_policy(policy: Policy, env: Any, how: _Scoring) -> Score:
     prepare()
     config = replace(policy.config, seed=policy.seed, seeds=1)
     world = _world(config, env, policy.agent.obs_shape, policy.agent.actions)
@@ -84,7 +84,7 @@ def _of_policy(policy: Policy, env: Any, how: _Protocol) -> Score:
     return jax.tree.map(lambda x: x[0], score)
 
 
-def _of_run(run: Run, env: Any, how: _Protocol) -> Score:
+def _of_run(run: Run, env: Any, how: _Scoring) -> Score:
     place = newest_checkpoint(run)
     folder = RunFolder.open(run.path)
     if env is None and folder.read_about().get("env_object"):
@@ -128,7 +128,7 @@ def _tasks(program: RunProgram, world: Env | HostEnv, config: RunConfig) -> Any:
     return jax.vmap(lambda key: task_of(world, jax.random.wrap_key_data(key)))(keys)
 
 
-def _play(program: RunProgram, state: Any, how: _Protocol) -> Score:
+def _play(program: RunProgram, state: Any, how: _Scoring) -> Score:
     try:
         if how.seed is not None:
             state = state._replace(key=program.seed_keys(how.seed))
