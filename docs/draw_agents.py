@@ -25,6 +25,7 @@ from idrl.networks.heads import (
     GaussianActor,
     Head,
     Implicit,
+    MlpHead,
     Quantile,
 )
 from idrl.networks.trunks import MinAtarCnn, Mlp, Trunk
@@ -157,7 +158,7 @@ def actor_says(head: Actor | GaussianActor, hidden: str) -> list[str]:
     return lines
 
 
-def _target(head: Head, spec: AgentSpec) -> str:
+def _target(head: MlpHead, spec: AgentSpec) -> str:
     if spec.actor is not None:
         actor = spec.heads[spec.actor]
         assert isinstance(actor, (Actor, GaussianActor))

@@ -218,7 +218,7 @@ def test_ids_decides_among_candidates_as_everywhere():
     state = jit(agent.init)(jax.random.key(0), jnp.ones((4, 1)))
     obs, first = jnp.array([[0.5], [-1.0]]), jnp.ones(2, bool)
     rule = Ids(lam=0.5)
-    decision, memory, beliefs = jit(agent.consider, static_argnums=0)(
+    decision, memory, beliefs, _ = jit(agent.consider, static_argnums=0)(
         rule, state.params, state.prior, obs, first, agent.blank_memory(2), jax.random.key(7), 0
     )
     count = 2 + agent.actor.candidates.perturbed + agent.actor.candidates.uniform

@@ -280,7 +280,7 @@ def test_loss_is_the_sum_over_heads_of_means_over_the_batch():
     agent, state, batch = make(heads)
     loss = jit(agent.loss)
     total, (parts, _) = loss(state.params, state, batch)
-    assert set(parts) == {"q", "z"}
+    assert set(parts) == {"loss_q", "loss_z"}
     np.testing.assert_allclose(total, sum(parts.values()), rtol=1e-6)
     # Twice the same batch has the same mean.
     twice = jax.tree.map(lambda x: jnp.concatenate([x, x]), batch)
