@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import flax.linen as nn
+import jax
 import jax.numpy as jnp
 import optax
 import pytest
@@ -229,6 +230,27 @@ def test_mistakes_in_a_rule(members, sentence):
     rule = registered(idrl.Rule, idrl.Rule, **members)
     with pytest.raises(idrl.IdrlError, match=f"the rule 'flawed'.*{sentence}"):
         make_agent(declare(explore=rule), (4,), 3)
+
+
+def test_a_rule_keeps_a_number_from_step_to_step():
+    def choose_in_turn(self, beliefs, context):
+        score = jnp.arange(3) == context.memory[:, None] % 3
+        return idrl.rules.chosen(beliefs.q_heads, score.astype(float))
+
+    rule = registered(
+        idrl.Rule, idrl.Rule, __call__=choose_in_turn,
+        remember=lambda self, memory, first, key, k: jnp.where(first, 1, memory),
+        keep=lambda self, decision, context: context.memory + 1,
+    )  # fmt: skip
+    agent = make_agent(declare(explore=rule), (4,), 3)
+    obs, memory = jnp.ones((2, 4)), agent.blank_memory(2)
+    state = agent.init(jax.random.key(0), obs)
+    taken = []
+    for first in ([True, True], [False, False], [False, True]):
+        given = (obs, jnp.array(first), memory, jax.random.key(1), 0)
+        decision, memory = agent.choose(rule, state.params, state.prior, *given)
+        taken.append(decision.action.tolist())
+    assert taken == [[1, 1], [2, 2], [0, 1]]
 
 
 def test_what_a_rule_needs_is_asked_for():

@@ -213,3 +213,15 @@ def test_heads_vote_among_the_allowed_actions():
     # Two heads would like a0, which is forbidden; their next best is a2. The third likes a1.
     heads = [[9.0, 1.0, 2.0], [9.0, 1.0, 2.0], [0.0, 5.0, 1.0]]
     assert chosen(rules.vote, heads, mask=[False, True, True]).action == 2
+
+
+def test_drawn_actions_have_the_probabilities_of_their_logits():
+    q_heads = jnp.zeros((4000, 1, 3))
+    logits, mask = jnp.log(jnp.array([0.2, 0.6, 0.2])), jnp.array([True, True, False])
+    said = rules.drawn(q_heads, jnp.broadcast_to(logits, (4000, 3)), jax.random.key(0), mask=mask)
+    np.testing.assert_allclose(said.probs[0], [0.25, 0.75, 0], atol=1e-6)
+    shares = np.bincount(said.action, minlength=3) / 4000
+    np.testing.assert_allclose(shares, [0.25, 0.75, 0], atol=0.03)
+    none = rules.drawn(q_heads[:1], logits[None], jax.random.key(0), mask=jnp.zeros((1, 3), bool))
+    assert none.action.tolist() == [-1]
+    assert not none.probs.any()
