@@ -232,7 +232,7 @@ def _renewed(learning: Learning) -> str:
 def _drawn(learning: Learning) -> str:
     if not learning.priority:
         return "drawn uniformly"
-    return f"drawn by surprise, α = {learning.priority:g}, β {learning.importance:g} → 1"
+    return f"drawn by TD error, α = {learning.priority:g}, β {learning.importance:g} → 1"
 
 
 def _optimiser(optimiser: Adam | RmsProp) -> str:

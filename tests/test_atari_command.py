@@ -44,7 +44,7 @@ def sized(agent="c51-ids", preset="paper", **training):
         (["train", "dqn", "deep_sea/4", "--preset", "paper"], "presets with names are for atari/"),
         (["train", "dqn", "atari/pong", "--preset", "papers"], "did you mean 'paper'?"),
         (["train", "dqn", "deep_sea/4", "--frames", "1M"], "use --steps"),
-        (["train", "dqn", "atari/pong", "--frames", "1M", "--steps", "5"], "leave one out"),
+        (["train", "dqn", "atari/pong", "--frames", "1M", "--steps", "5"], "omit one"),
         (["train", "dqn", "atari/pong", "--frames", "0"], "not a positive number"),
         (["train", "dqn", "atari/pong?"], "options are written ?option=value"),
         (["train", "dqn", "atari/pong?sticky=0&sticky=1"], "says an option twice"),

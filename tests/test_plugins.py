@@ -60,9 +60,8 @@ def test_a_run_remembers_its_plugin_and_imports_what_the_user_allowed(tmp_path, 
     here, marker = tmp_path / "here", write(tmp_path / "here", "mine")
     name = f"mine-{tmp_path.name[-30:]}"
     assert main(["train", name, "deep_sea/3", "--plugin", "mine", *TINY, "--out", "run"]) == 0
-    assert json.loads((here / "run" / "run.json").read_text())["plugins"] == [
-        {"name": "mine", "version": ""}
-    ]
+    (plugin,) = json.loads((here / "run" / "run.json").read_text())["plugins"]
+    assert (plugin["name"], plugin["version"], len(plugin["sha256"])) == ("mine", "", 64)
     from idrl.agents import registry
 
     for command in (["evaluate", "run"], ["explain", "run"], ["play", "run"]):
@@ -70,7 +69,7 @@ def test_a_run_remembers_its_plugin_and_imports_what_the_user_allowed(tmp_path, 
         del registry._AGENTS[name]
         marker.unlink()
         assert main(command) == 0
-        assert "loading the plugin 'mine'." in capsys.readouterr().err
+        assert "loading the plugin 'mine' from " in capsys.readouterr().err
         assert marker.exists()
 
     # Who never allowed it is told what to say, and nothing is imported.
@@ -123,18 +122,65 @@ def test_a_file_and_a_saved_agent_import_nothing_by_themselves(tmp_path, capsys)
     assert not marker.exists()
 
 
-def test_a_name_that_stands_for_another_file_now_is_not_what_was_allowed(tmp_path):
-    write(tmp_path / "here", "moved")
-    plugins.load(["moved"])
-    forget("moved")
-    sys.path.remove(str(tmp_path / "here"))
-    other = tmp_path / "here" / "other"
-    other.mkdir()
-    marker = write(other, "moved")
-    sys.path.insert(0, str(other))
-    with pytest.raises(plugins.IdrlError, match="was made with the plugin 'moved'"):
-        plugins.need([{"name": "moved"}], "the run")
-    assert not marker.exists()
+def simple(folder, module, text):
+    folder.mkdir(exist_ok=True)
+    (folder / f"{module}.py").write_text(f"WHO = {text!r}\n")
+    return folder / f"{module}.py"
+
+
+def test_a_run_gets_the_file_that_it_was_made_with(tmp_path):
+    """Two projects have a module of the same name, and the user allowed both."""
+    ours, theirs = simple(tmp_path / "a", "grids", "a"), simple(tmp_path / "b", "grids", "b")
+    plugins.load([str(ours)])
+    made = plugins.record()
+    forget("grids")
+    sys.path.remove(str(ours.parent))
+    plugins.load([str(theirs)])
+    forget("grids")  # b is still the first on the path
+    with pytest.warns(UserWarning, match="loading the plugin 'grids' from .*/a/grids.py"):
+        plugins.need(made, "the run")
+    assert sys.modules["grids"].WHO == "a"
+    forget("grids")
+    ours.write_text("WHO = 'c'\n")  # of two, neither is what it was made with
+    with pytest.raises(plugins.IdrlError, match="was made with the plugin 'grids'"):
+        plugins.need(made, "the run")
+    theirs.unlink()
+    with pytest.warns(UserWarning, match="'grids' has changed since the run was made with it"):
+        plugins.need(made, "the run")
+
+
+def test_a_package_that_was_allowed_is_allowed_with_its_parts(tmp_path, monkeypatch):
+    package = tmp_path / "here" / "mypack"
+    simple(package, "__init__", "package")
+    simple(package, "rule", "part")
+    simple(package / "both", "__init__", "a package comes before a module")
+    simple(package, "both", "module")
+    wanted = [{"name": "mypack.rule"}, {"name": "mypack.both"}, {"name": "another"}]
+    with pytest.raises(plugins.IdrlError, match="plugins 'mypack.rule', 'mypack.both', 'another'"):
+        plugins.need(wanted, "the run")
+    plugins.load(["mypack"])
+    forget("mypack")
+    with pytest.warns(UserWarning, match="loading the plugin 'mypack.rule'"):
+        plugins.need(wanted[:1], "the run")
+    assert sys.modules["mypack.rule"].WHO == "part"
+    plugins.load(["mypack.both"])
+    assert sys.modules["mypack.both"].WHO == "a package comes before a module"
+
+
+def test_a_plugin_that_trains_is_refused(tmp_path):
+    (tmp_path / "here" / "script.py").write_text("import idrl\nidrl.train('dqn', 'deep_sea/3')\n")
+    with pytest.raises(plugins.IdrlError, match="'script': it trains when it is imported"):
+        plugins.load(["script.py"])
+    assert not (tmp_path / "here" / "runs").exists()
+
+
+def test_only_plugins_that_a_run_has_parts_of_are_recorded(monkeypatch):
+    points = [SimpleNamespace(name="good", module="json.tool", load=lambda: None)]
+    monkeypatch.setattr(plugins.metadata, "entry_points", lambda group: points)
+    monkeypatch.setattr(plugins, "_installed", None)
+    plugins.load_installed()
+    assert plugins.record(["idrl.agents.choosing"]) == []
+    assert [one["name"] for one in plugins.record(["json"])] == ["json"]
 
 
 def test_a_file_is_a_plugin_and_so_is_an_installed_entry_point(tmp_path, monkeypatch):
@@ -154,10 +200,10 @@ def test_a_file_is_a_plugin_and_so_is_an_installed_entry_point(tmp_path, monkeyp
         SimpleNamespace(name="bad", module="bad", load=fails),
     ]
     monkeypatch.setattr(plugins.metadata, "entry_points", lambda group: points)
-    monkeypatch.setattr(plugins, "_installed", False)
+    monkeypatch.setattr(plugins, "_installed", None)
     with pytest.warns(UserWarning, match="'bad' cannot be loaded: ValueError: no luck"):
         plugins.load_installed()
-    assert plugins.loaded() == ("rules_of_mine", "good.part")
+    assert plugins._installed == ["good.part"]
     plugins.load_installed()  # once
 
 
@@ -169,12 +215,19 @@ def test_a_file_is_a_plugin_and_so_is_an_installed_entry_point(tmp_path, monkeyp
         ("-x", "names no module"),
         ("nowhere.py", "there is no such file"),
         ("broken", "cannot be imported: ZeroDivisionError: division by zero"),
-        ("json.py", "another module is named 'json'"),
+        ("json.py", "another module is named"),
+        ("time.py", "another module is named"),
+        ("empty", "there is no such module"),
+        ("pack/part.py", "name the package, with the folder above it as the one you are in"),
     ],
 )
 def test_mistakes_are_sentences(given, says, tmp_path, capsys):
     (tmp_path / "here" / "broken.py").write_text("1 / 0\n")
-    (tmp_path / "here" / "json.py").write_text("")
+    for name in ("json", "time"):
+        (tmp_path / "here" / f"{name}.py").write_text("")
+    (tmp_path / "here" / "empty").mkdir()
+    simple(tmp_path / "here" / "pack", "__init__", "package")
+    simple(tmp_path / "here" / "pack", "part", "part")
     assert main(["train", "dqn", "deep_sea/3", f"--plugin={given}", "--out", "run"]) == 2
     error = capsys.readouterr().err
     assert says in error

@@ -159,12 +159,42 @@ def test_a_run_from_before_gets_an_identity_and_keeps_it(tmp_path):
 def test_tensorboard_gets_scalars_and_histograms(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    board = sinks.Sinks({"tensorboard": sinks.TensorBoard(tmp_path)})
+    board = sinks.Sinks({"tensorboard": sinks.TensorBoard(sinks.SinkRun(tmp_path, "x", {}))})
     board.scalars(3, 10, {"a": 1.5, "nothing": float("nan")})
     board.histograms(3, 10, {"h": np.array([1.0, 2.0, np.inf]), "none": np.array([np.nan])})
     board.close()
-    seen = EventAccumulator(str(tmp_path / "seed-3"))
+    seen = EventAccumulator(str(tmp_path / "tensorboard" / "seed-3"))
     seen.Reload()
     assert seen.Tags()["scalars"] == ["a"]
     assert [(e.step, e.value) for e in seen.Scalars("a")] == [(10, 1.5)]
     assert seen.Tags()["tensors"] == ["h"]
+
+
+def test_a_sink_of_ones_own_hears_of_a_run_and_of_its_resumption(tmp_path):
+    heard = []
+
+    @idrl.sink("heard")
+    class Heard(idrl.Sink):
+        def __init__(self, run):
+            heard.append(run.kept)
+
+        @classmethod
+        def keep(cls):
+            return "here"
+
+        def scalars(self, seed, steps, values):
+            heard.append((seed, steps, len(values)))
+
+    try:
+        run = train(tmp_path / "run", sinks=["heard"])
+        assert heard[0] == "here"
+        assert len(heard) > 4
+        heard.clear()
+        idrl.train(resume=run.path, steps=run.config.training.steps + 100)
+        assert heard[0] == "here"
+    finally:
+        del sinks.KINDS["heard"]
+    with pytest.raises(idrl.IdrlError, match="unknown sink 'heard'"):
+        idrl.train(resume=run.path, steps=run.config.training.steps + 200)
+    with pytest.raises(idrl.IdrlError, match=r'write @idrl.sink\("name"\)'):
+        idrl.sink(Heard)

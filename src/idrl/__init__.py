@@ -46,6 +46,9 @@ _HOME = {
     "Trunk": "networks.trunks",
     "register_env": "envs",
     "family": "envs",
+    "sink": "storage.sinks",
+    "Sink": "storage.sinks",
+    "SinkRun": "storage.sinks",
     "Env": "envs",
     "Step": "envs",
     "Box": "actions",
@@ -80,6 +83,7 @@ if TYPE_CHECKING:  # what __getattr__ finds, for type checkers and editors
     from idrl.runs.callbacks import Callback, EvaluationResult, TrainingProgress  # noqa: F401
     from idrl.runs.policy import Policy  # noqa: F401
     from idrl.runs.tables import RecordTable  # noqa: F401
+    from idrl.storage.sinks import Sink, SinkRun, sink  # noqa: F401
     from idrl.training.evaluation import Score  # noqa: F401
 
 

@@ -44,6 +44,11 @@ class Part:
         """Decorator: make `kind` stand for the frozen dataclass below, in configs and on the
         command line. The same class defined anew, as by a notebook's cell, replaces itself."""
 
+        if not isinstance(kind, str):
+            raise IdrlError(
+                f'write @idrl.{cls.category}("name") above the class, with a name of its own.'
+            )
+
         def add(part: type[T]) -> type[T]:
             _check_kind(cls, kind, part)
             old = cls.kinds.get(kind)

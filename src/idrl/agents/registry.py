@@ -23,6 +23,8 @@ _AGENTS: dict[str, _Registered] = {}
 
 def agent(name: str, *, presets: Presets = "task") -> Callable[[Declaration], Declaration]:
     """Decorator: `register_agent` for the declaration below."""
+    if not isinstance(name, str):
+        raise IdrlError('write @idrl.agent("name") above the function, with a name of its own.')
 
     def register(declare: Declaration) -> Declaration:
         register_agent(name, declare, presets)
@@ -56,7 +58,14 @@ def register_agent(name: str, declare: Declaration, presets: Presets = "task") -
 
 
 def declared(name: str) -> AgentSpec:
-    found = _found(name).declare()
+    try:
+        found = _found(name).declare()
+    except IdrlError:
+        raise
+    except Exception as error:
+        raise IdrlError(
+            f"the declaration of the agent {name!r} raised {type(error).__name__}: {error}."
+        ) from error
     if not isinstance(found, AgentSpec):
         raise IdrlError(f"the declaration of the agent {name!r} returned {found!r}, no AgentSpec.")
     return found

@@ -85,6 +85,10 @@ def parser() -> argparse.ArgumentParser:
             help=f"also record to {where}; a resumed run keeps it",
         )  # fmt: skip
     c.add_argument(
+        "--sink", action="append", default=[], metavar="NAME", dest="sinks",
+        help="also record to a sink of a plugin; a resumed run keeps it",
+    )  # fmt: skip
+    c.add_argument(
         "--debug-nans", action="store_true",
         help="name the operation that makes the first NaN or infinity; takes twice the memory",
     )  # fmt: skip
@@ -189,14 +193,23 @@ def _run(arguments: Sequence[str] | None, console) -> int:
         return 0
     try:
         if options.command in _OPEN:
-            plugins.load_installed()
-            plugins.load(options.plugin)
+            _import_plugins(options)
         return options.call(options, console)
     except SystemExit as error:  # of somebody's environment or package: nothing is finished
         raise RunFailed(
             f"`idrl {options.command}` is not finished: code that it called raised SystemExit"
             f"{'' if error.code is None else f'({error.code!r})'}."
         ) from None
+
+
+def _import_plugins(options) -> None:
+    if not options.plugin and not plugins.are_installed():
+        return
+    from idrl.system.devices import prepare
+
+    prepare(getattr(options, "deterministic", False))  # an import may be the first to use JAX
+    plugins.load_installed()
+    plugins.load(options.plugin)
 
 
 def _train(options, console) -> int:
@@ -211,7 +224,8 @@ def _train(options, console) -> int:
                 frames=options.frames, envs=options.envs, seeds=options.seeds, seed=options.seed,
                 out=options.out, config=options.config,
                 settings=options.settings, resume=options.resume,
-                tensorboard=options.tensorboard, wandb=options.wandb, display=display,
+                tensorboard=options.tensorboard, wandb=options.wandb, sinks=options.sinks,
+                display=display,
                 debug_nans=options.debug_nans, deterministic=options.deterministic,
             )  # fmt: skip
         except Interrupted as stop:

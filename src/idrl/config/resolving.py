@@ -73,7 +73,7 @@ def resolve(
     for name, given in (("agent", agent), ("env", env)):
         if given is not None and file.get(name, given) != given:
             raise IdrlError(
-                f"the config file is for {name} {file[name]!r}, not {given!r}; leave one out."
+                f"the config file is for {name} {file[name]!r}, not {given!r}; omit one."
             )
     if named is not None and "env" in file:
         raise IdrlError(

@@ -6,6 +6,7 @@ of `families/`, or in one's own; nothing else knows its name.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import re
@@ -70,6 +71,7 @@ class Family:
     board: Callable[[np.ndarray], np.ndarray] | None = None
     stand_in: Any = None
     exact: bool = False  # the pattern is the one name, slashes and all
+    declared_in: str = ""  # the module, where the constructor is none's in particular
 
     @property
     def name(self) -> str:
@@ -83,7 +85,8 @@ class Family:
     @property
     def module(self) -> str:
         """That it is declared in: who wants the family again has to import it."""
-        return getattr(self.make, "__module__", "") or type(self.make).__module__
+        make = self.make.func if isinstance(self.make, functools.partial) else self.make
+        return self.declared_in or getattr(make, "__module__", "") or type(make).__module__
 
     def listed(self) -> dict[str, str]:
         """Its names with a line on each."""
@@ -172,6 +175,9 @@ def family(
     needs what may not be installed.
     """
 
+    if not isinstance(pattern, str):
+        raise IdrlError('write @idrl.family("name/N") above the constructor, with its pattern.')
+
     def declare(make: Any) -> Any:
         made = Family(
             pattern, make, None if any_option else dict(options or {}), summary, arguments, noun,
@@ -184,11 +190,12 @@ def family(
     return declare
 
 
-def add_name(name: str, made_by: Any) -> None:
-    """A name without arguments for what `make_env` takes."""
+def add_name(name: str, made_by: Any, module: str = "") -> None:
+    """A name without arguments for what `make_env` takes; `module` is who says so."""
     if not name or any(c in name for c in "?&= "):
         raise IdrlError(f"{name!r} cannot name an environment: no spaces, '?', '&' or '='.")
-    _add(Family(name, made_by, exact=True))
+    own = isinstance(made_by, type) or inspect.isfunction(made_by)
+    _add(Family(name, made_by, exact=True, declared_in="" if own else module))
 
 
 def _add(made: Family) -> None:
@@ -204,7 +211,7 @@ def _same(old: Family, new: Family) -> bool:
     """The same definition, run again: a cell of a notebook."""
     where = [(getattr(x.make, "__module__", ""), getattr(x.make, "__qualname__", "<"))
              for x in (old, new)]  # fmt: skip
-    return not (old.exact or new.exact) and where[0] == where[1] and "<lambda>" not in where[0][1]
+    return old.exact == new.exact and where[0] == where[1] and not where[0][1].endswith(("<", ">"))
 
 
 def _check(made: Family) -> None:

@@ -17,7 +17,7 @@ from idrl.errors import IdrlError
 
 def register_env(name: str, factory: Any) -> None:
     """Make `name` stand for an environment object or for what `factory()` returns."""
-    add_name(name, factory)
+    add_name(name, factory, sys._getframe(1).f_globals.get("__name__", ""))
 
 
 def on_host(name: str) -> bool:

@@ -53,6 +53,7 @@ def train(
     settings: Mapping[str, Any] | list[str] = (),  # type: ignore[assignment]
     resume: str | Path | Run | None = None,
     tensorboard: bool | None = None,
+    sinks: Sequence[str] = (),
     wandb: bool | None = None,
     callbacks: Sequence[Callback] = (),
     progress: bool = False,
@@ -73,15 +74,23 @@ def train(
     or lines where neither a terminal nor a notebook's widgets are there. `until` is asked about
     once a second, when new rows are in the run's tables; where it says yes the run ends early, with
     a checkpoint. `display` is a bar of one's own, with `start()` and `update(progress, config)`.
-    `tensorboard` and `wandb` also tell the numbers there; a resumed run keeps what it had unless
-    told otherwise. `debug_nans` names the operation that made the first number that is none, at the
-    price of a copy of the state in memory. `deterministic` makes a GPU compute the same bits every
-    time, more slowly; a resumed run keeps it.
+    `tensorboard` and `wandb` also tell the numbers there, `sinks` those of one's own (`idrl.sink`);
+    a resumed run keeps what it had unless told otherwise. `debug_nans` names the operation that
+    made the first number that is none, at the price of a copy of the state in memory.
+    `deterministic` makes a GPU compute the same bits every time, more slowly; a resumed run keeps
+    it.
     """
-    plugins.load_installed()
+    if plugins.importing():
+        raise IdrlError(
+            'it trains when it is imported; put that under `if __name__ == "__main__":`.'
+        )
+    if plugins.are_installed():
+        if resume is None:
+            prepare(deterministic)  # an import may be the first to use JAX
+        plugins.load_installed()
     file = read_config(config) if isinstance(config, (str, Path)) else dict(config or {})
     if steps is not None and frames is not None:
-        raise IdrlError("steps and frames both say how long to train: leave one out.")
+        raise IdrlError("steps and frames both say how long to train: omit one.")
     if progress and display is not None:
         raise IdrlError("progress and display both say what is shown: omit one.")
     flags: dict[str, Any] = {"training": {}}
@@ -92,9 +101,11 @@ def train(
         if value is not None:
             flags[name] = value
     how = _How(
-        {"tensorboard": tensorboard, "wandb": wandb}, check_callbacks(callbacks), progress, display,
-        until, debug_nans,
+        {"tensorboard": tensorboard, "wandb": wandb} | dict.fromkeys(sinks, True),
+        check_callbacks(callbacks), progress, display, until, debug_nans,
     )  # fmt: skip
+    if isinstance(settings, str):
+        settings = [settings]
     changes = [dict(settings)] if isinstance(settings, Mapping) else assignments(settings)
     if resume is not None:
         if out is not None:
@@ -122,7 +133,7 @@ def train(
     # refuses what cannot be built, or not here
     actions = actions_of(world)
     _check_here(make_agent(resolved.spec, world.obs_shape, actions, world.name), resolved, world)
-    sinks = _sinks({}, how.asked)
+    chosen = _sinks({}, how.asked)
     path = Path(out) if out else free_name(Path("runs"), f"{resolved.agent}-{resolved.env}")
     about = {
         "obs_shape": list(world.obs_shape),
@@ -131,11 +142,11 @@ def train(
         "deterministic": deterministic,
         "device": _devices(),
         **_unit(resolved.env),
-        "plugins": plugins.record(modules_of(resolved)),
+        "plugins": plugins.record(modules_of(resolved, chosen)),
     }
     folder = RunFolder.create(path, to_dict(resolved), about)
     try:
-        return _go(folder, resolved, world, sinks, how)
+        return _go(folder, resolved, world, chosen, how)
     except Exception as error:
         if _came_to_nothing(folder, error):
             folder.discard()
@@ -265,6 +276,7 @@ def _shown(how: _How) -> Iterator[Display | None]:
 
 def _sinks(known: dict[str, str], asked: dict[str, bool | None]) -> dict[str, str]:
     """What the run tells its numbers to: what it did so far, but for what is `asked` now."""
+    asked = dict.fromkeys(known) | asked
     wanted = {kind: kind in known if told is None else told for kind, told in asked.items()}
     kinds = [kind for kind, yes in wanted.items() if yes]
     guests.check_installed(kinds)

@@ -46,7 +46,7 @@ def evaluate(
     that goes on after `limit_steps` counts with what it has by then.
     """
     if episodes is not None and frames is not None:
-        raise IdrlError("episodes and frames both say how long to play: leave one out.")
+        raise IdrlError("episodes and frames both say how long to play: omit one.")
     episodes = 100 if episodes is None else episodes
     if episodes <= 0:
         raise IdrlError(f"episodes is {episodes}; it must be positive.")

@@ -17,9 +17,9 @@ from idrl.agents import Agent, make_agent
 from idrl.config import RunConfig
 from idrl.errors import IdrlError
 from idrl.ids import Decided, Decision
-from idrl.runs.reading import modules_of
+from idrl.runs.reading import build_config, modules_of
 from idrl.runs.sizing import memory, parameters, shapes
-from idrl.schema import build, current_names, to_dict
+from idrl.schema import current_names, to_dict
 from idrl.storage.arrays import check_finite, read_arrays, read_metadata, write_arrays
 from idrl.storage.files import count, parse_json, shapes_of, sync
 from idrl.system import plugins, words
@@ -161,8 +161,7 @@ def load_policy(path: Path) -> Policy:
     wanted = about.get("plugins", [])
     if not plugins.are_plugins(wanted):
         raise IdrlError(f"{name} says plugins = {words.value(wanted)}, which cannot be.")
-    plugins.need(wanted, f"the agent in {name}")
-    config = build(RunConfig, current_names(about.get("config", {})))
+    config = build_config(current_names(about.get("config", {})), wanted, f"the agent in {name}")
     agent = make_agent(config.spec, *shapes_of(about, name))
     params, prior = shapes(agent)
     if 4 * parameters(agent) > memory():

@@ -1,4 +1,4 @@
-"""Where the numbers of a run go besides its CSV files: TensorBoard, Weights & Biases.
+"""Where the numbers of a run go besides its CSV files: TensorBoard, Weights & Biases, one's own.
 
 A sink is a guest. One that cannot be opened stops the command before anything is trained; one that
 fails later is dropped with a warning, and the run goes on, because the CSV files hold everything.
@@ -9,17 +9,18 @@ from __future__ import annotations
 import importlib.util
 import math
 import os
+import re
 import time
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from idrl.errors import IdrlError
+from idrl.errors import IdrlError, unknown
+from idrl.schema import same_place
 
-KINDS = ("tensorboard", "wandb")  # each is the name of its flag, its package and its extra
 WANDB_PROJECT = "idrl"  # where WANDB_PROJECT does not say otherwise
 
 
@@ -27,19 +28,68 @@ class SinkRefused(IdrlError):
     """A sink could not be opened."""
 
 
-class Sink(Protocol):
-    """Hears of one seed at a time, in the order of its steps."""
+class SinkRun(NamedTuple):
+    """The run that a sink is opened for."""
 
-    def scalars(self, seed: int, steps: int, values: dict[str, float]) -> None: ...
+    path: Path  # its folder
+    name: str  # its own identity, which stays the same when it is resumed
+    config: dict[str, Any]
+    kept: str = ""  # what `Sink.keep` said when the run began
 
-    def histograms(self, seed: int, steps: int, values: dict[str, np.ndarray]) -> None: ...
 
-    def close(self) -> None: ...
+class Sink:
+    """Hears of one seed at a time, in the order of its steps. Register one with `@idrl.sink`."""
+
+    kind: ClassVar[str] = ""
+    package: ClassVar[str] = ""  # that it needs, and the extra of idrl that brings it
+
+    def __init__(self, run: SinkRun):
+        """What it raises ends the command before anything is trained."""
+
+    @classmethod
+    def keep(cls) -> str:
+        """What a run remembers, so that a resumed one goes on in the same place."""
+        return ""
+
+    def scalars(self, seed: int, steps: int, values: dict[str, float]) -> None:
+        """A row of metrics (`train/…`) or of an evaluation (`evaluation/…`)."""
+
+    def histograms(self, seed: int, steps: int, values: dict[str, np.ndarray]) -> None:
+        """What the rule saw on the fixed batch of states."""
+
+    def close(self) -> None:
+        """The run is over, for now."""
+
+
+KINDS: dict[str, type[Sink]] = {}
+
+
+def sink(kind: str) -> Callable[[type[Sink]], type[Sink]]:
+    """Decorator: make `kind` stand for the sink below, in `--sink` and `idrl.train(sinks=…)`."""
+    if not isinstance(kind, str) or not re.fullmatch(r"[a-z][a-z0-9_-]{0,63}", kind):
+        raise IdrlError(
+            'write @idrl.sink("name") above the class; a name is a word in lower case letters.'
+        )
+
+    def add(made: type[Sink]) -> type[Sink]:
+        if not isinstance(made, type) or not issubclass(made, Sink):
+            raise IdrlError(f"the sink {kind!r} is a class derived from idrl.Sink, not {made!r}.")
+        if kind in KINDS and not same_place(KINDS[kind], made):
+            raise IdrlError(f"a sink named {kind!r} is registered already; choose another name.")
+        made.kind, KINDS[kind] = kind, made
+        return made
+
+    return add
 
 
 def check_installed(kinds: Iterable[str]) -> None:
     for kind in kinds:
-        found = importlib.util.find_spec(kind)
+        if kind not in KINDS:
+            raise unknown("sink", kind, KINDS)
+        package = KINDS[kind].package
+        if not package:
+            continue
+        found = importlib.util.find_spec(package)
         # A folder of that name in reach counts as a package too, and W&B makes such folders.
         if found is None or found.origin is None:
             raise SinkRefused(
@@ -50,19 +100,15 @@ def check_installed(kinds: Iterable[str]) -> None:
 
 def settings(kinds: Iterable[str]) -> dict[str, str]:
     """What a run remembers of its sinks, so that a resumed one goes on in the same places."""
-    project = os.environ.get("WANDB_PROJECT") or WANDB_PROJECT
-    return {kind: project if kind == "wandb" else "" for kind in kinds}
+    return {kind: KINDS[kind].keep() for kind in kinds}
 
 
 def open_sinks(chosen: dict[str, str], path: Path, name: str, config: dict[str, Any]) -> Sinks:
     """The sinks of the run in `path`, `chosen` by `settings`; `name` is the run's own identity."""
     opened: dict[str, Sink] = {}
     try:
-        for kind, project in chosen.items():
-            if kind == "tensorboard":
-                opened[kind] = TensorBoard(path / "tensorboard")
-            else:
-                opened[kind] = Wandb(path, project, name, config)
+        for kind, kept in chosen.items():
+            opened[kind] = KINDS[kind](SinkRun(path, name, config, kept))
     except Exception as error:  # whatever a package of others may raise
         Sinks(opened).close()
         raise SinkRefused(f"{kind} cannot be used: {_one_line(error)}") from None
@@ -101,10 +147,13 @@ class Sinks:
                 )
 
 
-class TensorBoard:
+@sink("tensorboard")
+class TensorBoard(Sink):
     """Events per seed, written with the `tensorboard` package (an optional extra)."""
 
-    def __init__(self, folder: Path):
+    package = "tensorboard"
+
+    def __init__(self, run: SinkRun):
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.compat.proto.summary_pb2 import Summary
         from tensorboard.plugins.histogram.summary_v2 import histogram_pb
@@ -112,7 +161,7 @@ class TensorBoard:
 
         self._event, self._summary, self._writer = Event, Summary, EventFileWriter
         self._histogram = histogram_pb
-        self._folder = folder
+        self._folder = run.path / "tensorboard"
         self._files: dict[int, Any] = {}
 
     def scalars(self, seed: int, steps: int, values: dict[str, float]) -> None:
@@ -133,7 +182,8 @@ class TensorBoard:
             file.close()
 
 
-class Wandb:
+@sink("wandb")
+class Wandb(Sink):
     """A W&B run for each seed, in a group named like the run folder.
 
     Their ids come from the run's own identity, so a resumed run goes on in the same curves. Numbers
@@ -141,9 +191,17 @@ class Wandb:
     out, and it is the same anyway.
     """
 
-    def __init__(self, path: Path, project: str, name: str, config: dict[str, Any]):
+    package = "wandb"
+
+    @classmethod
+    def keep(cls) -> str:
+        """The project."""
+        return os.environ.get("WANDB_PROJECT") or WANDB_PROJECT
+
+    def __init__(self, run: SinkRun):
         import wandb
 
+        path, name, config, project = run
         self._histogram = wandb.Histogram
         self._runs: dict[int, Any] = {}
         first = int(config["seed"])

@@ -121,8 +121,7 @@ class StudyFolder:
     @property
     def plugins(self) -> Plugins:
         """What its runs import, as it is loaded in this process."""
-        names = dict.fromkeys([*self.about["plugins"], *modules.loaded()])
-        return Plugins(tuple(names), tuple(modules.places()))
+        return Plugins(modules.loaded(), tuple(modules.places()))
 
     def save_jobs(self, jobs: list[Job]) -> None:
         self.jobs = {job.name: job for job in jobs}

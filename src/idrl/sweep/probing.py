@@ -57,13 +57,19 @@ def _speed_of(config: RunConfig) -> float:
         command = [sys.executable, "-m", "idrl.sweep.child", str(os.getpid()), places]
         process = subprocess.Popen(
             [*command, "train", "--config", str(file), "--out", str(out), *_plugins()],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=_environment(),
         )  # fmt: skip
         try:
             return _watch(process, out)
         finally:
             process.send_signal(signal.SIGKILL)
             process.wait()
+
+
+def _environment() -> dict[str, str]:
+    path = [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
+    places = [*path, *plugins.places()]
+    return dict(os.environ) | ({"PYTHONPATH": os.pathsep.join(places)} if places else {})
 
 
 def _plugins() -> list[str]:

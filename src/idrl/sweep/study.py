@@ -208,7 +208,7 @@ def _group(table: dict[str, Any]) -> StudyGroup:
     agents, envs = (_words(table, key) for key in ("agents", "envs"))
     counts = {key: _count(table, key) for key in ("steps", "frames")}
     if None not in counts.values():
-        raise IdrlError("steps and frames both say how long to train: leave one out.")
+        raise IdrlError("steps and frames both say how long to train: omit one.")
     preset = table.get("preset")
     if preset is not None and not isinstance(preset, str):
         raise IdrlError(f"preset is {preset!r}; it is a word such as 'paper'.")

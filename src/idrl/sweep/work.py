@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from idrl.agents import Agent
+from idrl.actions import actions_of
+from idrl.agents import make_agent
 from idrl.config import RunConfig
 from idrl.envs import Env, HostEnv, find, make_env
 from idrl.runs.sizing import needs, operations
@@ -34,7 +35,7 @@ def _facts(config: RunConfig) -> tuple[float, float, float, float]:
     key = repr(_key(config))
     if key not in _known:
         env = _stand_in(config.env) or make_env(config.env)
-        agent = Agent(config.spec, env.obs_shape, env.num_actions)
+        agent = make_agent(config.spec, env.obs_shape, actions_of(env), env.name)
         sizes = [sum(needs(agent, config, env, playing=p).values()) for p in (False, True)]
         frames = _FRAMES_SAVED if getattr(env, "stack", 1) > 1 else 0.0
         _known[key] = operations(agent), float(sizes[0]), float(sizes[1]), frames

@@ -4,31 +4,34 @@ Importing runs code, so only the user says what is imported: by `--plugin`, by i
 with an entry point of the group `idrl.plugins`, or by importing it in Python. What a run was made
 with is written into its folder by name; a folder alone never makes anything be imported. A name
 that the user gave once with `--plugin` is remembered with the file that it stood for, and a run
-that names it may have that file again.
+that names it may have that file again. Trust is in a place, not in what a file holds: who may
+write to the places one named may have code run, as with any module.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
-import json
 import os
 import re
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from idrl.errors import IdrlError
+from idrl.system.allowed import allowed, digest, real_path, remember
 
 GROUP = "idrl.plugins"
 MOST = 32
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 
 _loaded: list[str] = []  # as the user named them, in this order
-_installed = False
+_installed: list[str] | None = None  # entry points, once they are loaded
+_importing = ""  # which one is at it
 
 
 def is_name(name: Any) -> bool:
@@ -43,31 +46,44 @@ def load(names: Iterable[str]) -> None:
         if name in _loaded:
             continue
         _import(name)
+        file = _origin(sys.modules[name])
+        if file is None or (given.endswith(".py") and file != real_path(Path(given))):
+            raise IdrlError(f"--plugin {given!r}: {name!r} is another module, or none: rename it.")
         _loaded.append(name)
-        _remember(name)
+        remember(name, file)
+
+
+def are_installed() -> bool:
+    return bool(metadata.entry_points(group=GROUP))
 
 
 def load_installed() -> None:
     """Import the entry points of installed packages, once. One that fails is a warning: whoever
     needs nothing of it is not kept from working."""
     global _installed
-    if _installed:
+    if _installed is not None:
         return
-    _installed = True
+    _installed = []
     for point in metadata.entry_points(group=GROUP):
         try:
-            point.load()
+            with _at_it(point.module):
+                point.load()
         except Exception as error:
             warnings.warn(
                 f"the plugin {point.name!r} cannot be loaded: {_said(error)}.", stacklevel=2
             )
             continue
-        if point.module not in _loaded:
-            _loaded.append(point.module)
+        _installed.append(point.module)
 
 
 def loaded() -> tuple[str, ...]:
+    """What the user named, now or before; entry points are found by every process itself."""
     return tuple(_loaded)
+
+
+def importing() -> str:
+    """The plugin that is just being imported."""
+    return _importing
 
 
 def places() -> list[str]:
@@ -78,9 +94,14 @@ def places() -> list[str]:
 
 
 def record(modules: Iterable[str] = ()) -> list[dict[str, str]]:
-    """For a run's folder: what was loaded, and the `modules` of parts that the run uses."""
+    """For a run's folder: what the user named, and the `modules` of parts that the run uses, each
+    with its version and what its file held."""
     used = [m for m in dict.fromkeys([*_loaded, *modules]) if m.partition(".")[0] != "idrl"]
-    return [{"name": name, "version": _version(name)} for name in used if is_name(name)]
+    return [
+        {"name": name, "version": _version(name), "sha256": digest(_origin(sys.modules.get(name)))}
+        for name in used
+        if is_name(name)
+    ]
 
 
 def are_plugins(told: Any) -> bool:
@@ -96,40 +117,59 @@ def need(wanted: list[dict[str, str]], what: str) -> None:
     """Make sure that all plugins of `what` (a run, a study, a saved agent) are there.
 
     What is imported already is; what the user named before is imported again, with a warning that
-    says so. Anything else is refused: a file cannot make code run.
+    says from where. Anything else is refused: a file cannot make code run.
     """
     if not wanted:
         return
     load_installed()
-    for name in (one["name"] for one in wanted):
-        if name in sys.modules:
-            continue
-        if name == "__main__" or not _is_remembered(name):
-            raise IdrlError(
-                f"{what} was made with the plugin {name!r}, which is not loaded: if you trust it, "
-                f"add --plugin {name} (which runs its code), or import {name} before in Python."
+    missing = []
+    for one in wanted:
+        name, sha = one["name"], one.get("sha256")
+        if name not in sys.modules:
+            file = allowed(name, sha)
+            if file is None:
+                missing.append(name)
+                continue
+            _import_from(name, file)
+            if name not in _loaded:
+                _loaded.append(name)
+            warnings.warn(f"loading the plugin {name!r} from {str(file)!r}.", stacklevel=3)
+        now = digest(_origin(sys.modules[name]))
+        if sha and now and sha != now:
+            warnings.warn(
+                f"the plugin {name!r} has changed since {what} was made with it.", stacklevel=3
             )
-        version = _version(name)
-        warnings.warn(f"loading the plugin {name!r}{version and f' {version}'}.", stacklevel=3)
-        _import(name)
-        _loaded.append(name)
+    if missing:
+        several = len(missing) > 1
+        options = " ".join(f"--plugin {name}" for name in missing)
+        raise IdrlError(
+            f"{what} was made with the plugin{'s' * several} {', '.join(map(repr, missing))}, "
+            f"which {'are' if several else 'is'} not loaded: if you trust "
+            f"{'them' if several else 'it'}, add {options} (which runs "
+            f"{'their' if several else 'its'} code), or import {missing[0]} before in Python."
+        )
 
 
 def _module(given: str) -> str:
     """The module that `given` stands for, with its folder on the path where it is a file or in
     the folder one is in."""
     if given.endswith(".py"):
-        file = Path(given)
+        file = Path(given).absolute()
         if not file.is_file():
             raise IdrlError(f"--plugin {given!r}: there is no such file.")
+        if (file.parent / "__init__.py").exists():
+            raise IdrlError(
+                f"--plugin {given!r} is a part of a package: name the package, with the folder "
+                f"above it as the one you are in, as in --plugin {file.parent.name}."
+            )
         if not is_name(file.stem):
             raise IdrlError(f"--plugin {given!r}: {file.stem!r} cannot name a module.")
-        known = _find(file.stem)
-        if known is not None and known != str(file.resolve()):
+        known = file.stem in sys.builtin_module_names or _find(file.stem)
+        if known and known != real_path(file):
             raise IdrlError(
-                f"--plugin {given!r}: another module is named {file.stem!r}: rename it."
+                f"--plugin {given!r}: another module is named {file.stem!r}; rename it."
             )
-        _add(str(file.resolve().parent))
+        _add(str(file.parent))
         return file.stem
     if not is_name(given):
         raise IdrlError(
@@ -146,13 +186,41 @@ def _module(given: str) -> str:
     return given
 
 
+@contextlib.contextmanager
+def _at_it(name: str) -> Iterator[None]:
+    global _importing
+    before, _importing = _importing, name
+    try:
+        yield
+    finally:
+        _importing = before
+
+
 def _import(name: str) -> None:
     try:
-        importlib.import_module(name)
+        with _at_it(name):
+            importlib.import_module(name)
     except IdrlError as error:
         raise IdrlError(f"the plugin {name!r}: {error}") from None
     except Exception as error:
         raise IdrlError(f"the plugin {name!r} cannot be imported: {_said(error)}.") from None
+
+
+def _import_from(name: str, file: Path) -> None:
+    """Whatever else of that name is on the path."""
+    depth = name.count(".") + (file.name == "__init__.py")
+    folder = str(file.parents[depth])
+    sys.path.insert(0, folder)
+    importlib.invalidate_caches()
+    try:
+        _import(name)
+    finally:
+        sys.path.remove(folder)
+        _add(folder)
+    if _origin(sys.modules[name]) != str(file):
+        raise IdrlError(
+            f"the plugin {name!r} is not the one in {str(file)!r}: start a new process."
+        )
 
 
 def _said(error: Exception) -> str:
@@ -176,27 +244,23 @@ def _find(name: str) -> str | None:
             spec = importlib.util.find_spec(top)
         except (ImportError, ValueError):
             spec = None
-        if spec is None:
-            return None
-        file = spec.origin
-        if file is None and spec.submodule_search_locations:  # a folder without __init__.py
-            file = str(Path(next(iter(spec.submodule_search_locations))) / "__init__.py")
+        file = None if spec is None or not spec.has_location else spec.origin
     if not rest or file is None:
-        return file and str(Path(file).resolve())
+        return file and real_path(Path(file))
     inner = Path(file).parent.joinpath(*rest)
-    for found in (inner.with_suffix(".py"), inner / "__init__.py"):
+    for found in (inner / "__init__.py", inner.with_suffix(".py")):  # Python's order
         if found.is_file():
-            return str(found.resolve())
+            return real_path(found)
     return None
 
 
 def _origin(module: Any) -> str | None:
-    return getattr(module, "__file__", None)
+    file = getattr(module, "__file__", None)
+    return file and real_path(Path(file))
 
 
 def _folder(file: Path) -> Path:
     """The folder on the path: that of a module, or the one above a package."""
-    file = file.resolve()
     return file.parent.parent if file.name == "__init__.py" else file.parent
 
 
@@ -206,48 +270,3 @@ def _version(name: str) -> str:
     for known in metadata.packages_distributions().get(top, ()):
         return metadata.version(known)
     return ""
-
-
-# -- what the user said before ----------------------------------------------------------------
-
-
-def _memory() -> Path:
-    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-    return Path(base) / "idrl" / "plugins.json"
-
-
-def _remembered() -> dict[str, str]:
-    try:
-        told = json.loads(_memory().read_text(encoding="utf-8"))
-    except (OSError, ValueError, RuntimeError):  # RuntimeError: there is no home
-        return {}
-    if not isinstance(told, dict):
-        return {}
-    return {name: file for name, file in told.items() if isinstance(file, str)}
-
-
-def _remember(name: str) -> None:
-    """A convenience: where it cannot be written the user says it again next time."""
-    file = _find(name)
-    known = _remembered()
-    if file is None or known.get(name) == file:
-        return
-    try:
-        path = _memory()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
-        draft.write_text(json.dumps(known | {name: file}, indent=1) + "\n", encoding="utf-8")
-        draft.replace(path)
-    except (OSError, RuntimeError):
-        pass
-
-
-def _is_remembered(name: str) -> bool:
-    """Whether the user named it before, and it still stands for the same file."""
-    file = _remembered().get(name)
-    if file is None or not Path(file).is_file():
-        return False
-    if _find(name) is None:
-        depth = name.count(".") + (Path(file).name == "__init__.py")
-        _add(str(Path(file).parents[depth]))
-    return _find(name) == file

@@ -39,13 +39,13 @@ class GymnasiumEnv(HostEnv):
         spec_id = getattr(probe.spec, "id", None)
         self.name = name or (f"gym/{spec_id}" if spec_id else type(probe.unwrapped).__name__)
         patience = Patience(self.name, 0)
-        check_gymnasium(probe, self.name, patience.call)
-        actions = probe.action_space
+        actions: Any = getattr(probe, "action_space", None)
         self.action_space, self.first_action = actions, 0
         if isinstance(actions, spaces.Discrete):
             self.num_actions, self.first_action = int(actions.n), int(actions.start)
-        else:
+        elif isinstance(actions, spaces.Space):
             self.action_box = _box(actions, self.name)
+        check_gymnasium(probe, self.name, patience.call)
         wrapped = observe_as_array(probe, self.name)
         assert wrapped.observation_space.shape is not None
         self.obs_shape = tuple(wrapped.observation_space.shape)
