@@ -15,10 +15,11 @@ from idrl.config import RunConfig
 from idrl.envs import Env, HostEnv, unit_of
 from idrl.envs.base import mask_of
 from idrl.envs.declaring import STEPS
-from idrl.envs.presets import LARGE_IMAGE
 from idrl.errors import IdrlError
 from idrl.replay.ring import columns
 from idrl.system.devices import cores
+
+_COUNTED_SIDE = 84  # of the images whose convolutions' operations and time are known
 
 
 def check_memory(
@@ -115,7 +116,7 @@ def memory() -> int:
 
 def without_gpu(agent: Agent, config: RunConfig) -> str | None:
     """A sentence on how long a run on images takes on a CPU; None where it is nobody's concern."""
-    images = len(agent.obs_shape) == 3 and min(agent.obs_shape[:2]) >= LARGE_IMAGE
+    images = len(agent.obs_shape) == 3 and min(agent.obs_shape[:2]) >= _COUNTED_SIDE
     if not images or jax.default_backend() != "cpu":
         return None
     unit = unit_of(config.env)
