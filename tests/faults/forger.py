@@ -53,15 +53,16 @@ def stand_ins() -> None:
     one = np.zeros((1, 2), np.float32)
     step = np.zeros(1, np.int64)
 
-    def play(run_path, **how):
-        policy = api.load(run_path, how["seed"], how["weights"])
+    def played(source, env, seed, weights, acting, max_steps):
+        policy = api.load(source, seed, weights)
         seen = episode.view("x", [np.zeros((4, 4))], [None])
         return episode.Episode(
             "x", policy.seed, "ids", "explore", 0.1, True, step, step, step,
-            step.astype(np.float32), one, one, one, one, one, one, None, seen,
+            step.astype(np.float32), one, one, one, one, one, one, None, seen, None,
+            episode.read_sigma(Path(source), policy.seed),
         )  # fmt: skip
 
-    episode.play = play
+    episode._played = played
 
     def drive(folder, engine, source, tell, show):
         folder.lock()

@@ -162,15 +162,15 @@ def _played(
         policy, held = load(run, seed, weights), f", {weights} weights"
         recorded = read_sigma(run.path, policy.seed)
     config = policy.config
-    world = _drawing(config.env) if env is None else own_env(env)
+    world = make_env(config.env) if env is None else own_env(env)
     name = config.env if env is None else world.name
     check_fits(world, policy.agent.obs_shape, policy.agent.actions)
-    mind = DecisionRecorder(policy, acting)
+    recorder = DecisionRecorder(policy, acting)
     steps = walk(_drawn(world), seed_key(policy.seed))
     sight, sights, rewards = next(steps), [], []
     thoughts: list[Thought] = []
     while not sight.over and len(thoughts) < max_steps:
-        thoughts.append(mind.think(sight.obs, sight.allowed))
+        thoughts.append(recorder.think(sight.obs, sight.allowed))
         # Of what is drawn the observation is not kept too: an episode may be long.
         sights.append(sight if sight.picture is None else sight._replace(obs=None))
         sight = steps.send(thoughts[-1].done)
@@ -203,12 +203,8 @@ def _candidates(decisions: list[Decided]) -> np.ndarray | None:
     return np.stack(sets) if sets else None
 
 
-def _drawing(name: str) -> Env | HostEnv:
-    """The environment, made to draw itself where it can."""
-    return _drawn(make_env(name))
-
-
 def _drawn(env: Env | HostEnv) -> Env | HostEnv:
+    """The environment, made to draw itself where it can."""
     if not isinstance(env, HostEnv):
         return env
     try:
