@@ -56,8 +56,9 @@ def test_an_object_a_factory_and_a_name_train_alike(tmp_path):
     for call in (idrl.play, idrl.explain, idrl.evaluate):
         with pytest.raises(idrl.IdrlError, match="environment object"):
             call(runs[0])
+    idrl.register_env("corridor", Corridor)  # the same again, as by a notebook's cell
     with pytest.raises(idrl.IdrlError, match="exists already"):
-        idrl.register_env("corridor", Corridor)
+        idrl.register_env("corridor", lambda: Corridor())
     with pytest.raises(idrl.IdrlError, match="environment object"):
         idrl.train(resume=runs[0].path)
     again = idrl.train(resume=runs[0].path, env=Corridor())  # finished: nothing left to do

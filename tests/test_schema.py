@@ -250,7 +250,7 @@ def registered(cls, kind="blob", frozen=True):
         ("circle", {}, r"a shape of kind 'circle' is registered already \(.*\.Circle\)"),
         ("two words", {}, "a kind is a word of letters"),
         ("nan", {}, "a kind is a word of letters"),  # a number, where --set says it
-        (3, {}, "a kind is a word of letters"),
+        (3, {}, r"write @idrl.shape\(\"name\"\) above the class"),
         ("blob", {"area": Shape.area}, r"Blob lacks area; see idrl\.Shape"),
         ("blob", {"__annotations__": {"kind": str}, "kind": "x"}, "leave it out"),
         ("blob", {"__annotations__": {"edge": object}, "edge": None}, "no config can hold"),
