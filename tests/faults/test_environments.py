@@ -53,7 +53,8 @@ def worlds(space=None, shows=None, **changes):
         Odd.observation_space = space
     vector = GymnasiumEnv(Odd).make(2)
     for seed in (0, *[NO_SEED] * 4):
-        vector.step(np.zeros(2, np.int32), np.full(2, seed))
+        seen = vector.step(np.zeros(2, np.int32), np.full(2, seed))
+    return seen.obs
 
 
 FOUR, BYTES = spaces.Box(-1, 1, (4,)), spaces.Box(0, 255, (8, 8, 3), np.uint8)
@@ -87,17 +88,18 @@ def test_an_observation_that_is_not_of_its_space(space, shown, says, tally):
 
 
 @pytest.mark.parametrize(
-    ("space", "shown"),
+    ("space", "shown", "seen"),
     [
-        (FOUR, [0, 1, 2, 3]),
-        (FOUR, np.full(4, 1e3)),  # bounds are often rough
-        (BYTES, np.full((8, 8, 3), 7.0)),
-        (spaces.Discrete(3), np.int64(2)),
-        (TWO, {"b": [np.zeros(2)], "a": np.array(1)}),
+        (FOUR, [0, 1, 2, 3], [0, 1, 2, 3]),
+        (FOUR, np.full(4, 1e3), np.full(4, 1e3)),  # bounds are often rough
+        (BYTES, np.full((8, 8, 3), 7.0), np.full((8, 8, 3), 7)),
+        (spaces.Discrete(3), np.int64(2), [0, 0, 1]),
+        (TWO, {"b": [np.zeros(2)], "a": np.array(1)}, [0, 1, 0, 0, 0]),
     ],
 )
-def test_what_means_the_same_is_taken(space, shown):
-    worlds(space, lambda: shown)
+def test_what_means_the_same_is_taken(space, shown, seen):
+    found = worlds(space, lambda: shown)
+    np.testing.assert_array_equal(found, [seen, seen])
 
 
 def test_an_action_space_that_changes_is_noticed(tally):

@@ -16,7 +16,7 @@ def run(folder, *arguments):
         [*STRICT, *arguments], cwd=folder, capture_output=True, text=True, timeout=600
     )
     told = [line for line in done.stderr.splitlines() if not line.startswith(("W0", "I0", "E0"))]
-    assert (done.returncode, told) == (0, []), done.stderr
+    return done.returncode, told
 
 
 def test_the_command_line(tmp_path, tally):
@@ -31,7 +31,7 @@ def test_the_command_line(tmp_path, tally):
         ["play", "compiled"],
     ]
     for command in commands:
-        run(tmp_path, "-m", "idrl.cli", *command)
+        assert run(tmp_path, "-m", "idrl.cli", *command) == (0, []), command
     tally("warnings made errors", len(commands), len(commands))
 
 
@@ -60,5 +60,5 @@ assert "MainThread" in found[2][1]
 
 
 def test_no_file_and_no_thread_is_left_behind(tmp_path, tally):
-    run(tmp_path, "-c", LEAVES.format(settings=SMALL))
+    assert run(tmp_path, "-c", LEAVES.format(settings=SMALL)) == (0, [])
     tally("files and threads left open", 1, 1)

@@ -76,7 +76,7 @@ def train(
     a checkpoint. `display` is a bar of one's own, with `start()` and `update(progress, config)`.
     `tensorboard` and `wandb` also tell the numbers there, `sinks` those of one's own (`idrl.sink`);
     a resumed run keeps what it had unless told otherwise. `debug_nans` names the operation that
-    made the first number that is none, at the price of a copy of the state in memory.
+    produced the first NaN or infinity, at the price of a copy of the state in memory.
     `deterministic` makes a GPU compute the same bits every time, more slowly; a resumed run keeps
     it.
     """

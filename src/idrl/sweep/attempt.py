@@ -80,10 +80,10 @@ def _run(
             config.write_text(tomli_w.dumps(job.config), encoding="utf-8")
             path.parent.mkdir(parents=True, exist_ok=True)
             command = ["train", "--config", str(config), "--out", str(path)]
-        command += [word for name in plugins.names for word in ("--plugin", name)]
         process = subprocess.Popen(
-            [*RUN, str(os.getpid()), cores, *command], stdin=subprocess.DEVNULL, stdout=out,
-            stderr=out, env=_environment(job, gpu, plugins), start_new_session=True,
+            [*RUN, str(os.getpid()), cores, *command, *plugins.options],
+            stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
+            env=_environment(job, gpu, plugins),
         )  # fmt: skip
         try:
             asked, cpu_s = _watch(process, job, store, session)
@@ -175,10 +175,7 @@ def _wait_for_lock(path: Path) -> None:
 
 
 def _environment(job: Job, gpu: str | None, plugins: Plugins) -> dict[str, str]:
-    env = dict(os.environ)
-    if plugins.places:
-        path = env.get("PYTHONPATH")
-        env["PYTHONPATH"] = os.pathsep.join([*([path] if path else []), *plugins.places])
+    env = plugins.environment()
     if gpu is not None:  # Ray says so itself
         env["CUDA_VISIBLE_DEVICES"] = gpu
     if 0 < job.gpus < 1:  # JAX takes three quarters of a GPU unless told otherwise

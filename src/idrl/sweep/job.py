@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, replace
@@ -60,6 +61,19 @@ class Plugins(NamedTuple):
 
     names: tuple[str, ...] = ()
     places: tuple[str, ...] = ()
+
+    @property
+    def options(self) -> list[str]:
+        """For the command line of `idrl train`."""
+        return [word for name in self.names for word in ("--plugin", name)]
+
+    def environment(self) -> dict[str, str]:
+        """Of a process that is to find them."""
+        env = dict(os.environ)
+        if self.places:
+            before = [env["PYTHONPATH"]] if env.get("PYTHONPATH") else []
+            env["PYTHONPATH"] = os.pathsep.join([*before, *self.places])
+        return env
 
 
 NONE = Plugins()

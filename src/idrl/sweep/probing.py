@@ -17,6 +17,7 @@ from idrl.config import RunConfig
 from idrl.envs import family_of
 from idrl.schema import to_dict
 from idrl.storage.records import read_table
+from idrl.sweep.job import Plugins
 from idrl.sweep.machine import gpus
 from idrl.sweep.speeds import Hardware, Speed
 from idrl.sweep.work import per_step
@@ -55,25 +56,16 @@ def _speed_of(config: RunConfig) -> float:
         core = str(min(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else "-"
         places = "-" if gpus() else core
         command = [sys.executable, "-m", "idrl.sweep.child", str(os.getpid()), places]
+        needed = Plugins(plugins.loaded(), tuple(plugins.places()))
         process = subprocess.Popen(
-            [*command, "train", "--config", str(file), "--out", str(out), *_plugins()],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=_environment(),
+            [*command, "train", "--config", str(file), "--out", str(out), *needed.options],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=needed.environment(),
         )  # fmt: skip
         try:
             return _watch(process, out)
         finally:
             process.send_signal(signal.SIGKILL)
             process.wait()
-
-
-def _environment() -> dict[str, str]:
-    path = [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
-    places = [*path, *plugins.places()]
-    return dict(os.environ) | ({"PYTHONPATH": os.pathsep.join(places)} if places else {})
-
-
-def _plugins() -> list[str]:
-    return [word for name in plugins.loaded() for word in ("--plugin", name)]
 
 
 def _watch(process: subprocess.Popen, out: Path) -> float:

@@ -62,7 +62,8 @@ def remember(name: str, file: str) -> None:
 def allowed(name: str, sha: str | None) -> Path | None:
     """The file that the user named before, or that is a part of a package which they named. Of
     several it is the one that holds what `sha` is of; where none does, nobody knows which."""
-    known, found = _remembered(), [Path(file) for file in _remembered().get(name, [])]
+    known = _remembered()
+    found = [Path(file) for file in known.get(name, [])]
     parent, _, rest = name.rpartition(".")
     while parent:
         inside = rest.split(".")

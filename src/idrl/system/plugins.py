@@ -11,13 +11,14 @@ write to the places one named may have code run, as with any module.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import importlib.util
 import os
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -264,9 +265,15 @@ def _folder(file: Path) -> Path:
     return file.parent.parent if file.name == "__init__.py" else file.parent
 
 
+@functools.cache
+def _distributions() -> Mapping[str, list[str]]:
+    """By the packages that they install; to find out takes a while."""
+    return metadata.packages_distributions()
+
+
 def _version(name: str) -> str:
     """Of the distribution that a module is of; empty where it is of none."""
     top = name.partition(".")[0]
-    for known in metadata.packages_distributions().get(top, ()):
+    for known in _distributions().get(top, ()):
         return metadata.version(known)
     return ""

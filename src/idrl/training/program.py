@@ -135,7 +135,10 @@ class RunProgram(Program, Protocol):
 
     agent: Agent
     masked: int  # actions that its environments allow or not; 0: they always allow all
-    frames: Frames | None  # None: a state is saved whole
+
+    @property
+    def frames(self) -> Frames | None:
+        """None: a state is saved whole."""
 
     def seed_keys(self, seed: int) -> jax.Array:
         """The keys of the run's seeds, the first of which is `seed`."""

@@ -21,16 +21,17 @@ import numpy as np
 
 from idrl.agents import Agent
 from idrl.envs.host import HostEnv, Vector
-from idrl.replay import ring as ring
+from idrl.replay import ring
 from idrl.training.evaluation import Score
 from idrl.training.health import hold
 from idrl.training.hosted import fleet as fleets
 from idrl.training.hosted.env_state import HostEnvState, Shown, Waiting
 from idrl.training.hosted.evaluation import HostEvaluator
+from idrl.training.hosted.examples import random_examples
 from idrl.training.hosted.fleet import Ends, Fleet, HostRollout, by_seed
+from idrl.training.hosted.locating import locate
 from idrl.training.hosted.tape import FrameTape
 from idrl.training.learner import EXAMPLE_STEPS, SAME, SEEDS, Learner, over_seeds, quick
-from idrl.training.locating import first_bad_operation
 from idrl.training.program import Between, Episodes, TrainState, acting_view, learning_view, nothing
 from idrl.training.seeding import env_seeds, stream
 from idrl.training.spec import Evaluation, Training
@@ -38,13 +39,10 @@ from idrl.training.spec import Evaluation, Training
 _BLOCK_VECTOR_STEPS = 100  # how slow an environment is nobody knows: Ctrl-C must not wait long
 
 
-class _Found(Exception):
-    """The operation that was looked for."""
-
-
 class Hosted(Learner):
     """One run with its environments on the host."""
 
+    frames: FrameTape | None
     rows_behind = 1
 
     def __init__(
@@ -59,7 +57,7 @@ class Hosted(Learner):
             masked=env.masked, **how,
         )  # fmt: skip
         self.env = env
-        self.frames = self.tape = FrameTape(self) if env.stack > 1 else None
+        self.frames = FrameTape(self) if env.stack > 1 else None
         self.evaluator = HostEvaluator(self, env)
         self.vector: Vector | None = None
         self.now: HostEnvState | None = None  # where the vector's environments are
@@ -78,16 +76,12 @@ class Hosted(Learner):
 
         self._try, self._act = acting(None, quick()), acting(agent.spec.explore)
         self._update: Any = functools.cache(self._updating)  # by how many are due
-        self._push = jax.jit(self.stack.push, compiler_options=quick())
         self._duplicate = jax.jit(lambda params: jax.tree.map(jnp.copy, params))
         self._hold = jax.jit(over(hold, (SEEDS, SEEDS), SEEDS), donate_argnums=used)
         self._keep = jax.jit(
             over(over_seeds(self._keep_best), (SEEDS, SEEDS), (SEEDS, SEEDS)),
             donate_argnums=used, compiler_options=quick(),
         )  # fmt: skip
-        self._example_actions = jax.jit(
-            over_seeds(self._example_action, (0, None, 0)), compiler_options=quick()
-        )
 
     # -- on the device ------------------------------------------------------------------------
 
@@ -106,10 +100,6 @@ class Hosted(Learner):
         memory = self.agent.blank_memory(self.envs)
         waiting = Waiting(nothing, row.action, row.mask, memory, row.allowed)
         return self._fresh(key_data, agent_key, examples, (), waiting)
-
-    def _example_action(self, key_data, t, allowed):
-        key = jax.random.split(stream(jax.random.wrap_key_data(key_data), "init"), 3)[2]
-        return self.agent.random_actions(jax.random.fold_in(key, t), self.envs, allowed)
 
     def _write(self, replay: ring.Replay, waiting: Waiting, shown: Shown, t) -> ring.Replay:
         """With the row of the step before `t`. Before step 0 no row waits: an invalid one goes
@@ -142,8 +132,8 @@ class Hosted(Learner):
 
     def _step(self, act, state: TrainState, rollout: HostRollout, diagnostics):
         """Queue the acting of a vector step."""
-        if self.tape is not None:
-            self.tape.record(rollout.t, rollout.fleet.obs)
+        if self.frames is not None:
+            self.frames.record(rollout.t, rollout.fleet.obs)
         shown, moving = self._show(rollout.fleet), (state.replay, state.worlds)
         moving, diagnostics, action = act(
             acting_view(state), moving, shown, diagnostics, np.int32(rollout.t)
@@ -178,7 +168,7 @@ class Hosted(Learner):
         """Fresh seeds, after their random steps."""
         self.now = None
         vector = self._vector()
-        examples = self._examples(vector, keys, between)
+        examples = random_examples(self, vector, keys, between)
         seed = env_seeds(keys, "env", 0, self.envs).reshape(-1)
         fleet = fleets.begin(self.env, vector, seed)
         state = self._begin(keys, examples)
@@ -259,28 +249,7 @@ class Hosted(Learner):
         return state._replace(worlds=HostEnvState(state.worlds, fleet, journal))
 
     def locate(self, state: TrainState, start: Any, index: int) -> str:
-        """Plays the block again, up to the update that fails."""
-        update = self._update
-
-        def watch(count: int):
-            def watched(state, sums, written, first):
-                after, sums = update(count)(state, sums, written, first)
-                if np.asarray(after.failed)[index] >= 0 > np.asarray(state.failed)[index]:
-                    one = jax.tree.map(lambda x: np.asarray(x)[index : index + 1], state)
-                    updates = functools.partial(self._updates, count=count)
-                    raise _Found(first_bad_operation(updates, one, written, first))
-                return after, sums
-
-            return watched
-
-        self._update = watch
-        try:
-            self.block(state, start)
-        except _Found as found:
-            return str(found)
-        finally:
-            self._update = update
-        return ""
+        return locate(self, state, start, index)
 
     def close(self) -> None:
         self.evaluator.close()
@@ -337,20 +306,3 @@ class Hosted(Learner):
             self.sums = (list(diagnostics), list(metrics))
         zeros = np.zeros(self.seeds, np.float32)
         return self._spread(tuple(dict.fromkeys(names, zeros) for names in self.sums))
-
-    def _examples(self, vector: Vector, keys: jax.Array, between: Between) -> jax.Array:
-        """Observations of random play, of each seed's first environment: `[S, 64, ...]`."""
-        count = self.seeds * self.envs
-        playing = np.arange(count) % self.envs == 0
-        fleet = fleets.begin(self.env, vector, env_seeds(keys, "init", 0, self.envs).reshape(-1))
-        seen: list[np.ndarray] = []
-        stack = np.zeros((self.seeds, *self.env.obs_shape), self.env.obs_dtype)
-        for t in range(EXAMPLE_STEPS):
-            between()
-            shown = by_seed(fleet.obs, self.seeds)[:, 0], by_seed(fleet.first, self.seeds)[:, 0]
-            stack = np.asarray(self._push(stack, *shown))
-            seen.append(stack)
-            action = self._example_actions(keys, np.int32(t), by_seed(fleet.allowed, self.seeds))
-            action = self.env.only(playing, fleets.for_all(action))
-            fleet = fleets.advance(vector, fleet, action, np.full(count, fleets.NO_SEED))
-        return self._spread(np.stack(seen, 1))

@@ -1,0 +1,41 @@
+"""Which operation of a hosted block made the first number that is not finite."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import numpy as np
+
+from idrl.training.locating import first_bad_operation
+from idrl.training.program import TrainState
+
+
+class _Found(Exception):
+    """The operation that was looked for."""
+
+
+def locate(program: Any, state: TrainState, start: Any, index: int) -> str:
+    """Plays the block again, up to the update that fails."""
+    update = program._update
+
+    def watch(count: int):
+        def watched(state, sums, written, first):
+            after, sums = update(count)(state, sums, written, first)
+            if np.asarray(after.failed)[index] >= 0 > np.asarray(state.failed)[index]:
+                one = jax.tree.map(lambda x: np.asarray(x)[index : index + 1], state)
+                updates = functools.partial(program._updates, count=count)
+                raise _Found(first_bad_operation(updates, one, written, first))
+            return after, sums
+
+        return watched
+
+    program._update = watch
+    try:
+        program.block(state, start)
+    except _Found as found:
+        return str(found)
+    finally:
+        program._update = update
+    return ""
