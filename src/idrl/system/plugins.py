@@ -129,7 +129,7 @@ def need(wanted: list[dict[str, str]], what: str) -> None:
         if name not in sys.modules:
             file = allowed(name, sha)
             if file is None:
-                missing.append(name)
+                missing.append(name.partition(".")[0])  # a package is allowed with its parts
                 continue
             _import_from(name, file)
             if name not in _loaded:
@@ -140,6 +140,7 @@ def need(wanted: list[dict[str, str]], what: str) -> None:
             warnings.warn(
                 f"the plugin {name!r} has changed since {what} was made with it.", stacklevel=3
             )
+    missing = list(dict.fromkeys(missing))
     if missing:
         several = len(missing) > 1
         options = " ".join(f"--plugin {name}" for name in missing)
