@@ -20,7 +20,7 @@ if command -v nvidia-cuda-mps-control > /dev/null; then
 fi
 echo "shared by MPS: ${CUDA_MPS_PIPE_DIRECTORY:-no}"
 for agent in "$@"; do
-  command=(python3 -m idrl.cli.app train "$agent" atari/asterix --frames 10M --envs 128 --seed "$seed"
+  command=(python3 -m idrl.cli train "$agent" atari/asterix --frames 10M --envs 128 --seed "$seed"
     --set evaluation.every_steps=312500 evaluation.steps=25000 --out "$runs/$agent")
   echo "${command[*]}"
   timeout -s INT -k 20 "$seconds" "${command[@]}" > "$runs/$agent.log" 2>&1 &
