@@ -3,13 +3,19 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test smoke learning faults fuzz lint docs bench-setup bench clean
+.PHONY: demo test slow smoke learning faults fuzz lint docs bench-setup bench clean
 
 demo: $(VENV)/.run
 	$(BIN)/idrl train
 
+# The fast tier. Every test is in one tier: this, slow, learning or faults (tests/tiers.py). Workers
+# begin with a share of neighbours each, which compile alike, and take over what others have left.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto --dist loadscope
+	$(BIN)/python -m pytest -n auto --dist worksteal --tier test
+
+# What takes longer: pages in a browser, Ray, bsuite, all compositions, mistakes made on purpose.
+slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto --dist worksteal --tier slow
 
 # A plain install in an empty environment: an agent on a task of every family, and every command.
 smoke:
@@ -17,15 +23,15 @@ smoke:
 
 # Trains every agent as it is declared on a task that it is known to learn, and prints a table.
 learning: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist load --maxschedchunk 1 -m learning tests/learning
+	$(BIN)/python -m pytest -n 2 --dist load --maxschedchunk 1 --tier learning tests/learning
 
 # Kills, damages and fuzzes real runs, and prints a table of what survived.
 faults: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "faults or not faults" --cases 800 tests/faults
+	$(BIN)/python -m pytest -n 2 --dist loadfile --tier faults --cases 800 tests/faults
 
 # Forges every field of every file of a run, a study and a model; `make faults` makes 500 of these.
 fuzz: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 -m faults --forged 5000 tests/faults/test_forged.py
+	$(BIN)/python -m pytest -n 2 --forged 5000 tests/faults/test_forged.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

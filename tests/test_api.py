@@ -5,11 +5,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from small import train
 
 import idrl
 from idrl.envs.probes import probes
-
-pytestmark = pytest.mark.usefixtures("compiled_once")
 
 SMALL = {
     "trunk": {"hidden": [8]},
@@ -74,6 +73,7 @@ def test_what_is_no_environment_is_refused(tmp_path):
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.slow
 def test_a_gymnax_object_trains(tmp_path):
     import gymnax
 
@@ -82,6 +82,7 @@ def test_a_gymnax_object_trains(tmp_path):
     assert idrl.load(run).predict(np.zeros((10, 5))).shape == ()
 
 
+@pytest.mark.slow
 def test_a_registered_agent_trains(tmp_path):
     from idrl.agents import declared
 
@@ -116,6 +117,7 @@ def test_one_process_at_a_time(tmp_path):
     holder.unlock()
 
 
+@pytest.mark.slow
 def test_numbers_gone_wrong_stop_the_run(tmp_path):
     from idrl.errors import TrainingDiverged
 
@@ -130,19 +132,25 @@ def test_numbers_gone_wrong_stop_the_run(tmp_path):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
+    return train(tmp_path_factory.mktemp("api") / "run", steps=200, seed=0)
+
+
+@pytest.fixture(scope="module")
+def drawing(tmp_path_factory):
     """Two seeds on a task whose draws differ, and which is drawn differently for each."""
-    out = tmp_path_factory.mktemp("api") / "run"
+    out = tmp_path_factory.mktemp("api") / "drawing"
     settings = SMALL | {"heads": {"q": {"hidden": [8], "k": 3}}}
     return idrl.train(
         "bootstrapped-dqn", "deep_sea/4", seeds=2, steps=200, settings=settings, out=out
     )
 
 
-def test_a_loaded_agent_scores_as_in_its_run(run, tmp_path):
-    whole = idrl.evaluate(run, episodes=5)
+@pytest.mark.slow
+def test_a_loaded_agent_scores_as_in_its_run(drawing, tmp_path):
+    whole = idrl.evaluate(drawing, episodes=5)
     assert whole.return_mean.shape == (2,)
-    for seed in run.seeds:
-        policy = idrl.load(idrl.load(run, seed).save(tmp_path / "model.safetensors"))
+    for seed in drawing.seeds:
+        policy = idrl.load(idrl.load(drawing, seed).save(tmp_path / "model.safetensors"))
         alone = idrl.evaluate(policy, episodes=5)
         assert [x.shape for x in alone[:4]] == [()] * 4
         assert float(alone.return_mean) == whole.return_mean[seed]
@@ -157,18 +165,19 @@ def test_a_loaded_agent_scores_as_in_its_run(run, tmp_path):
         idrl.evaluate(policy, "deep_sea/4?slip=0.4", episodes=40, seed=seed) for seed in (1, 2)
     )
     assert float(again.return_mean) == float(slippery.return_mean) != float(other.return_mean)
-    assert idrl.evaluate(run, "deep_sea/4", episodes=5).return_mean.tolist() == (
+    assert idrl.evaluate(drawing, "deep_sea/4", episodes=5).return_mean.tolist() == (
         whole.return_mean.tolist()
     )
-    for agent in (policy, run):
+    for agent in (policy, drawing):
         with pytest.raises(idrl.IdrlError, match=r"shape \(4, 4\) and 2 discrete .* cartpole has"):
             idrl.evaluate(agent, "cartpole")
     with pytest.raises(idrl.IdrlError, match="seed is -1"):
         idrl.evaluate(policy, seed=-1)
 
 
-def test_predict_explores_where_asked_to(run):
-    policy, obs = idrl.load(run, 0), np.eye(4)[0][:, None] * np.eye(4)
+@pytest.mark.slow
+def test_predict_explores_where_asked_to(drawing):
+    policy, obs = idrl.load(drawing, 0), np.eye(4)[0][:, None] * np.eye(4)
     batch = np.stack([obs] * 64)
     assert len(set(policy.predict(batch).tolist())) == 1
     drawn = [policy.predict(batch, deterministic=False) for _ in range(2)]
@@ -218,7 +227,7 @@ def test_records_are_columns_of_numbers(run):
 
 def test_commands_are_functions_too(run, tmp_path):
     assert repr(run) == (
-        f"Run(bootstrapped-dqn on deep_sea/4, seeds 0 to 1, 200 of 200 steps, {str(run.path)!r})"
+        f"Run(dqn-ids on deep_sea/4, seeds 0 to 1, 200 of 200 steps, {str(run.path)!r})"
     )
     written = idrl.report(run, tmp_path / "report")
     assert (written.path / "index.html").is_file()
@@ -235,7 +244,7 @@ def test_commands_are_functions_too(run, tmp_path):
     assert episode.save_page(tmp_path / "same.html").read_bytes() == page.read_bytes()
     loaded = idrl.play(idrl.load(run, 1), acting="evaluate")
     assert loaded.action.tolist() == episode.action.tolist()
-    assert repr(loaded).startswith("Episode(bootstrapped-dqn on deep_sea/4, seed 1, return ")
+    assert repr(loaded).startswith("Episode(dqn-ids on deep_sea/4, seed 1, return ")
     for wrong in ({"video": tmp_path / "x.avi"}, {"page": tmp_path}, {"acting": "greedy"}):
         with pytest.raises(idrl.IdrlError):
             idrl.play(run, **wrong)

@@ -62,6 +62,7 @@ def test_equals_the_nature_protocol_frame_by_frame(game):
     assert (lost > 0) == (game not in ("pong", "beam_rider"))
 
 
+@pytest.mark.slow
 def test_starts_are_after_0_to_30_frames():
     vector = env_of("pong").make(8)
     games = vector.games[0]

@@ -26,6 +26,7 @@ def is_png(path):
     return path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
 
 
+@pytest.mark.slow
 def test_the_figure(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     said = bandit()

@@ -24,6 +24,7 @@ def bounds(values):
     return values.mean() - half, values.mean() + half
 
 
+@pytest.mark.slow
 def test_ids_avoids_the_noise_that_ucb_and_thompson_sample():
     """The figure's claim over 50 seeds: 20 samples, shares where ρ² is above its median."""
     share = {
@@ -36,6 +37,7 @@ def test_ids_avoids_the_noise_that_ucb_and_thompson_sample():
     assert share["ids"].mean() < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", ["gp", "linear", "two-group"])
 def test_ids_about_the_optimist_is_ahead_where_noise_is_uneven(setting):
     total = {rule: played(setting, rule).regret.sum(1) for rule in ("ids-ucb", "ucb", "thompson")}
@@ -61,6 +63,7 @@ def test_a_simulation_is_ask_and_tell(rule):
     assert plays.simple_regret[seed, -1] == best - problem.truth[model.mean.argmax()]
 
 
+@pytest.mark.slow
 def test_a_seed_is_the_same_in_any_company_and_any_length():
     alone, together = simulate("linear", "thompson", [30], 40), played("linear", "thompson")
     np.testing.assert_array_equal(alone.actions[0], together.actions[30, :40])

@@ -111,6 +111,7 @@ def test_mountain_car_by_hand():
     assert [float(s.reward) for s in steps] == [-1.0] * len(actions)
 
 
+@pytest.mark.slow
 def test_mountain_car_ends_at_the_goal_and_after_a_thousand_steps():
     env = make_env("bsuite/mountain_car")
     _, _, steps = played(env, [1] * 1100)
@@ -293,6 +294,7 @@ def test_noise_levels_are_averaged_with_a_penalty_for_spread():
     assert EXPERIMENTS["bandit_noise"].judge(points) == pytest.approx(0.4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("game", "steps"), [("catch", 90), ("cartpole", 1000), ("bandit", 20)])
 def test_random_actions_score_what_was_published(game, steps):
     envs = 100
@@ -346,6 +348,7 @@ def table(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_bsuite_from_end_to_end(tmp_path, capsys, monkeypatch):
     from idrl.bsuite import sweeps
 
@@ -382,6 +385,7 @@ def test_bsuite_from_end_to_end(tmp_path, capsys, monkeypatch):
     assert "holds a run with other settings" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_an_interrupted_point_is_resumed_to_the_same_end(tmp_path):
     from idrl.bsuite.running import run_point
 

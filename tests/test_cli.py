@@ -76,6 +76,7 @@ def test_a_run_leaves_its_records(trained):
     assert not list(run.rglob(".draft*"))
 
 
+@pytest.mark.slow
 def test_the_config_of_a_run_repeats_it(trained, tmp_path):
     run, _ = trained
     status, _, err = run_idrl(
@@ -111,6 +112,7 @@ def test_killed_and_resumed_equals_uninterrupted(trained, tmp_path):
     assert (checkpoints / newest).read_bytes() == (run / "checkpoints" / newest).read_bytes()
 
 
+@pytest.mark.slow
 def test_killed_before_the_first_checkpoint_starts_again(trained, tmp_path):
     run, _ = trained
     process = idrl_process(
@@ -126,6 +128,7 @@ def test_killed_before_the_first_checkpoint_starts_again(trained, tmp_path):
     assert again.read_bytes() == (run / "evaluations.csv").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_saves_first_and_says_how_to_go_on(tmp_path, number):
     process = idrl_process(

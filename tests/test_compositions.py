@@ -164,6 +164,7 @@ def test_risk_distortions(risk, level, expected):
     np.testing.assert_allclose(head.distort(jnp.asarray([0.1, 0.5, 0.9])), expected, atol=2e-3)
 
 
+@pytest.mark.slow
 def test_implicit_quantiles_learn_a_known_distribution():
     # One state, one action that pays N(0, 1) and ends: quantiles of a standard normal.
     import optax

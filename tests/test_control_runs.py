@@ -103,6 +103,7 @@ def test_what_was_done_is_in_the_replay_and_in_the_box(whole):
     np.testing.assert_allclose(np.asarray(drawn.r_t)[there], reward[there], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_run_is_evaluated_loaded_and_explained(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     settings = TINY | {"heads": {"actor": {"hidden": [4]}, "q": {"hidden": [4]}}}

@@ -112,6 +112,7 @@ def run(tmp_path_factory):
 # -- a family works wherever a built-in one does -------------------------------------------------
 
 
+@pytest.mark.slow
 def test_it_trains_by_its_preset_and_evaluates(run):
     config = run.config
     assert (config.env, config.training.steps, config.heads["q"].k) == ("aisle/5?slip=0.1", 300, 3)
@@ -121,6 +122,7 @@ def test_it_trains_by_its_preset_and_evaluates(run):
     assert idrl.evaluate(run, episodes=2).episodes.tolist() == [2]
 
 
+@pytest.mark.slow
 def test_it_is_explained_and_played_with_its_own_view(run, capsys):
     assert main(["explain", str(run.path)]) == 0
     episode = play(run.path, max_steps=4)
@@ -131,6 +133,7 @@ def test_it_is_explained_and_played_with_its_own_view(run, capsys):
     assert read_sigma(run.path, 0).maps.shape[1:] == (1, 5), "states in one row"
 
 
+@pytest.mark.slow
 def test_it_is_listed_reported_and_planned(run, capsys):
     assert main(["list", "envs"]) == 0
     assert "aisle/N" in capsys.readouterr().out

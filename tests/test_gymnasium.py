@@ -33,9 +33,6 @@ SMALL = {
 }
 
 
-pytestmark = pytest.mark.usefixtures("compiled_once")
-
-
 class Toy(gymnasium.Env):
     """Shows a code of its episode and step; ends after four; action 1 + k is legal at step k."""
 
@@ -196,6 +193,7 @@ def test_episodes_and_scores_are_counted_right():
     assert window.return_mean.tolist() == [10, 10]
 
 
+@pytest.mark.slow
 def test_a_seed_is_the_same_alone_and_among_others():
     many, alone = program("gym/CartPole-v1", seeds=3), program("gym/CartPole-v1", seeds=1, seed=2)
     together, _ = many.start(many.seed_keys(0))
@@ -270,6 +268,7 @@ def test_the_replay_is_not_copied(agent, masked):
 # -- masks --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_only_allowed_actions_are_taken():
     """The environment raises on any other: at random, exploring (by one head), evaluating (by
     vote). `test_mask_runs.py` has the other rules."""
@@ -294,6 +293,7 @@ def test_a_killed_run_ends_with_the_same_bits():
         assert same(scores, [q.score for q in rest if q.score is not None])
 
 
+@pytest.mark.slow
 def test_resumed_records_equal_uninterrupted_ones(tmp_path):
     settings = SMALL | {"seeds": 2}
     whole = idrl.train("dqn", "gym/CartPole-v1", settings=settings, out=tmp_path / "whole")
@@ -329,6 +329,7 @@ def test_an_environment_with_its_own_chance_starts_anew_and_says_so():
 # -- as users meet it ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_object_a_factory_and_a_name_train_alike(tmp_path, capsys):
     idrl.register_env("toy-gym", Toy)
     assert resolve("dqn", "toy-gym").trunk.kind == "mlp"
@@ -365,6 +366,7 @@ def test_presets_by_name_and_by_shape():
     assert resolve("dqn", "minatar/breakout", obs_shape=(10, 10, 4)) == game
 
 
+@pytest.mark.slow
 def test_images_train():
     class Image(Toy):
         observation_space = spaces.Box(0, 255, (8, 8, 1), np.uint8)

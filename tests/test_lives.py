@@ -19,8 +19,6 @@ SMALL = {
     "training": {"steps": STEPS * ENVS + 4, "envs": ENVS, "distributions_every_steps": 0},
 }
 
-pytestmark = pytest.mark.usefixtures("compiled_once")
-
 
 class Lives(HostEnv):
     """Every step is worth 2. Every other episode ends by a time limit. With `restarts` a lost life

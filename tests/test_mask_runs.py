@@ -21,8 +21,6 @@ from idrl.runs.session import make_program
 from idrl.storage import checkpoint
 from idrl.training.loop import train
 
-pytestmark = pytest.mark.usefixtures("compiled_once")
-
 # Compiling takes most of the time here: let XLA try less hard.
 jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 
@@ -122,12 +120,13 @@ def of_cells(task, obs):
 EACH = [
     ("compiled", "bdqn", {"heads": {"q": {"k": 2, "fit_batch": 64}},
                           "learning": {"n_step": 3, "priority": 0.5}}),
-    ("hosted", "qrdqn-ids", {"heads": {"q": {"k": 2, "mask_prob": 0.5}},
-                             "learning": {"n_step": 2}}),
+    pytest.param(
+        "hosted", "qrdqn-ids", {"heads": {"q": {"k": 2, "mask_prob": 0.5}},
+                                "learning": {"n_step": 2}}, marks=pytest.mark.slow),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "agent", "changes"), EACH, ids=[agent for _, agent, _ in EACH])
+@pytest.mark.parametrize(("kind", "agent", "changes"), EACH)
 def test_what_is_stored_is_what_was_allowed_and_resumes(kind, agent, changes):
     p = program(kind, agent, limit=9, **changes)  # nearly all episodes end by their limit
     whole = collect(p)
@@ -182,6 +181,7 @@ def test_the_mask_of_the_last_observation_is_kept(at_the_end, allowed):
 # -- learning, with what ships ------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("env", "best"), [("maze/4", 0.7), (GymMaze, 0.7)])
 def test_the_way_is_found(tmp_path, env, best):
     """Targets over all actions never get there: they end at -8, by the limit."""
@@ -209,6 +209,7 @@ def contents(folder):
     return {p.relative_to(folder): p.read_bytes() for p in files}
 
 
+@pytest.mark.slow
 def test_a_resumed_run_equals_one_that_was_not_stopped(run, tmp_path):
     path = shutil.copytree(run.path, tmp_path / "run")
     idrl.train(resume=path, steps=300)
@@ -221,6 +222,7 @@ def test_a_resumed_run_equals_one_that_was_not_stopped(run, tmp_path):
     assert (ours / checkpoint.ARRAYS).read_bytes() == (theirs / checkpoint.ARRAYS).read_bytes()
 
 
+@pytest.mark.slow
 def test_a_run_of_before_is_refused_and_still_plays(run, tmp_path, capsys):
     path = shutil.copytree(run.path, tmp_path / "run")
     place, _ = checkpoint.newest(path / "checkpoints")
@@ -254,6 +256,7 @@ def test_runs_without_masks_are_stored_as_before():
     assert like.states.shape == (1, 64, 9)
 
 
+@pytest.mark.slow
 def test_nothing_is_shown_of_what_is_not_allowed(run, tmp_path, capsys):
     assert main(["explain", str(run.path), "--png", str(tmp_path / "explain.png")]) == 0
     rows = [line.split("│")[2:-1] for line in capsys.readouterr().out.splitlines() if "│" in line]

@@ -92,7 +92,8 @@ def test_names_in_folders_of_before_say_their_limit_today():
         assert in_todays_words({"env": before}, FORMAT) == {"env": before}
 
 
-def test_a_run_of_before_keeps_its_limit(tmp_path, compiled_once, monkeypatch):
+@pytest.mark.slow
+def test_a_run_of_before_keeps_its_limit(tmp_path, monkeypatch):
     """Its name does not say it: what is resumed is what it would have been, bit for bit."""
     monkeypatch.setattr("idrl.storage.older._LIMIT", 5)  # no ball is down so soon
     few = {
@@ -133,6 +134,7 @@ def test_preset_is_that_of_the_minatar_paper():
     assert (dqn.explore.start, dqn.explore.end, dqn.explore.decay_steps) == (1.0, 0.1, 100_000)
 
 
+@pytest.mark.slow
 def test_trains_and_keeps_boards_as_bytes():
     small = {
         "trunk": {"channels": 2},

@@ -67,6 +67,7 @@ def pair(tmp_path_factory):
     return bad, good
 
 
+@pytest.mark.slow
 def test_one_seed_is_frozen_and_the_others_keep_their_bits(pair):
     bad, good = pair
     (told,) = bad.frozen
@@ -96,6 +97,7 @@ def _like(place):
     return load_file(place / checkpoint.ARRAYS)
 
 
+@pytest.mark.slow
 def test_a_frozen_seed_stays_frozen_when_resumed(pair):
     bad, good = pair
     idrl.train(resume=bad.path, env=Poison(1), steps=400)
@@ -107,6 +109,7 @@ def test_a_frozen_seed_stays_frozen_when_resumed(pair):
     assert len(rows(bad.path / "evaluations.csv", 1)) == 0
 
 
+@pytest.mark.slow
 def test_the_last_seed_stops_the_run_with_its_checkpoint_intact(tmp_path):
     class Late(Poison):
         def step(self, task, state, action, key):
@@ -124,6 +127,7 @@ def test_the_last_seed_stops_the_run_with_its_checkpoint_intact(tmp_path):
     assert {p: p.read_bytes() for p in kept} == kept
 
 
+@pytest.mark.slow
 def test_debug_nans_names_the_operation(tmp_path):
     says = r"a NaN was made by `div` in test_numbers.py:\d+ \(.*step\)"
     options = {"steps": 120, "settings": SMALL, "debug_nans": True}
@@ -151,6 +155,7 @@ class Grows(gymnasium.Env):
         return np.zeros(1, np.float32), huge, self.t == 4, False, {}
 
 
+@pytest.mark.slow
 def test_the_hosted_loop_freezes_and_locates_too(tmp_path):
     with pytest.raises(idrl.TrainingDiverged, match="an infinity was made by .*losses.py.*squared"):
         idrl.train("dqn", Grows, steps=200, settings=SMALL, out=tmp_path / "run", debug_nans=True)
@@ -183,6 +188,7 @@ def test_operations_are_found_inside_loops_and_branches():
     assert "an infinity was made by `exp`" in first_bad_operation(jnp.exp, jnp.float32(1e3))
 
 
+@pytest.mark.slow
 def test_the_command_line_stops_with_status_1(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     arguments = [

@@ -47,7 +47,7 @@ def mine(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def run(mine, tmp_path_factory, compiled_once):
+def run(mine, tmp_path_factory):
     path = tmp_path_factory.mktemp("runs") / "run"
     return idrl.train("normal-boltzmann", "deep_sea/5", steps=500, out=path)
 
@@ -57,6 +57,7 @@ def column(run, name):
         return [float(row[name]) for row in csv.DictReader(file)]
 
 
+@pytest.mark.slow
 def test_own_parts_train_and_their_metrics_are_recorded(run, mine):
     config = run.config
     assert config.trunk == mine.Normed(width=16)  # as declared, not as the preset would have it
@@ -69,6 +70,7 @@ def test_own_parts_train_and_their_metrics_are_recorded(run, mine):
     assert len(column(run, "loss_z")) == len(column(run, "entropy")) == 2
 
 
+@pytest.mark.slow
 def test_configs_name_own_parts(run):
     data = to_dict(run.config)
     assert data["explore"] == {"kind": "boltzmann", "temperature": 0.1}
@@ -81,6 +83,7 @@ def test_configs_name_own_parts(run):
         resolve(None, None, file=data, changes=assignments(["explore.temperature=-1"]))
 
 
+@pytest.mark.slow
 def test_a_run_of_own_parts_goes_on(run):
     before = (run.path / "metrics.csv").read_text(encoding="utf-8")
     longer = idrl.train(resume=run.path, steps=750)
@@ -232,6 +235,7 @@ def test_mistakes_in_a_rule(members, sentence):
         make_agent(declare(explore=rule), (4,), 3)
 
 
+@pytest.mark.slow
 def test_a_rule_keeps_a_number_from_step_to_step():
     def choose_in_turn(self, beliefs, context):
         score = jnp.arange(3) == context.memory[:, None] % 3

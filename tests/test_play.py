@@ -71,6 +71,7 @@ def test_histograms_keep_their_mass():
     assert np.array_equal(coarser(probs, 64), probs)
 
 
+@pytest.mark.slow
 def test_an_episode_is_what_the_agent_thought(run, episode):
     assert len(episode.action) == 4
     assert episode.ended
@@ -87,11 +88,13 @@ def test_an_episode_is_what_the_agent_thought(run, episode):
     assert policy.explain(first).mu == pytest.approx(episode.mu[0], rel=1e-4, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_acting_by_the_evaluation_rule_is_greedy(run):
     episode = play(run.path, acting="evaluate")
     assert np.array_equal(episode.action, episode.greedy)
 
 
+@pytest.mark.slow
 def test_the_sea_shows_agent_way_and_treasure(episode):
     cells = episode.view.frames
     assert episode.view.kind == "cells"
@@ -117,6 +120,7 @@ def test_every_observation_has_a_view():
     assert view("gym/X", [0, 0], large).frames.shape == (2, 134, 200, 3)
 
 
+@pytest.mark.slow
 def test_sigma_was_mapped_while_it_trained(run):
     found = read_sigma(run.path, 1)
     assert found.steps.tolist() == [20, 100, 200, 300]  # before the first update, then evaluations
@@ -126,6 +130,7 @@ def test_sigma_was_mapped_while_it_trained(run):
     assert read_sigma(run.path, 7) is None
 
 
+@pytest.mark.slow
 def test_a_long_run_is_mapped_ever_more_rarely(run):
     agent = idrl.load(run.path).agent
     survey = Survey(agent, make_env("deep_sea/4"))
@@ -148,6 +153,7 @@ def page_data(path):
     return json.loads(text.split('id="data">')[1].split("</script>")[0].replace("<\\/", "</"))
 
 
+@pytest.mark.slow
 def test_play_writes_a_page_and_a_video(run, tmp_path, capsys):
     page, video = tmp_path / "e.html", tmp_path / "e.gif"
     arguments = ["play", str(run.path), "--page", str(page), "--video", str(video)]
@@ -164,12 +170,14 @@ def test_play_writes_a_page_and_a_video(run, tmp_path, capsys):
     assert Image.open(video).n_frames == 2
 
 
+@pytest.mark.slow
 def test_a_long_episode_is_packed_more_coarsely(episode, tmp_path, monkeypatch):
     fine = write_page(episode, tmp_path / "fine.html")
     monkeypatch.setattr("idrl.inspect.play.page.LIMIT", fine)
     assert write_page(episode, tmp_path / "coarse.html") < fine
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -184,6 +192,7 @@ def test_bad_input_gets_a_sentence(arguments, sentence, run, capsys):
     assert sentence in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_an_mp4_without_ffmpeg_says_what_to_do(run, capsys, monkeypatch):
     monkeypatch.setattr("idrl.inspect.play.video._ffmpeg", lambda: None)
     assert main(["play", str(run.path), "--video", "x.mp4"]) == 2
@@ -213,6 +222,7 @@ class Drawn(gymnasium.Env):
         return np.full((8, 12, 3), 40 * self.where, np.uint8)
 
 
+@pytest.mark.slow
 def test_gymnasium_environments_are_shown_as_they_draw_themselves(tmp_path):
     gymnasium.register("Drawn-v0", Drawn)
     settings = {k: v for k, v in TINY.items() if k != "heads"} | {"heads": {"q": {"hidden": 8}}}

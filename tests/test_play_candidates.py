@@ -76,6 +76,7 @@ def policy():
     jax.config.update("jax_disable_most_optimizations", False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("acting", ["explore", "evaluate"])
 def test_a_mind_with_an_actor(policy, acting):
     mind = DecisionRecorder(policy, acting)

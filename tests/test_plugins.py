@@ -56,6 +56,7 @@ def forget(module):
     plugins._loaded.clear()
 
 
+@pytest.mark.slow
 def test_a_run_remembers_its_plugin_and_imports_what_the_user_allowed(tmp_path, capsys):
     here, marker = tmp_path / "here", write(tmp_path / "here", "mine")
     name = f"mine-{tmp_path.name[-30:]}"

@@ -139,6 +139,7 @@ def test_columns_of_a_run(run):
     assert (run.path / "regret.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_no_columns_where_nothing_is_known(tmp_path):
     settings = SMALL | {"training": SMALL["training"] | {"envs": 2}}
     run = idrl.train("dqn-ids", "cartpole", steps=100, settings=settings, out=tmp_path / "run")

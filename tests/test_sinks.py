@@ -6,19 +6,13 @@ import sys
 import numpy as np
 import pytest
 from displays import Dies
+from small import train
 
 import idrl
 from idrl.cli.app import main
 from idrl.storage import sinks
 from idrl.storage.folder import RunFolder
 
-SMALL = {
-    "trunk": {"hidden": [8]},
-    "heads": {"q": {"hidden": [8], "k": 3}},
-    "learning": {"learning_starts_steps": 20, "replay_capacity": 500},
-    "training": {"steps": 400, "log_every_steps": 100, "distributions_every_steps": 200},
-    "evaluation": {"every_steps": 100, "steps": 40},
-}
 FAKE = '''
 """Stands in for W&B: keeps what it is told in `runs`."""
 runs = []
@@ -60,10 +54,7 @@ def fake(tmp_path, monkeypatch):
     del sys.modules["wandb"]
 
 
-def train(path, **more):
-    return idrl.train("dqn-ids", "deep_sea/4", seeds=2, seed=5, settings=SMALL, out=path, **more)
-
-
+@pytest.mark.slow
 def test_wandb_hears_what_the_tables_say(fake, tmp_path):
     run = train(tmp_path / "run", wandb=True)
     assert [r.told["name"] for r in fake.runs] == ["run-seed-5", "run-seed-6"]
@@ -87,6 +78,7 @@ def test_wandb_hears_what_the_tables_say(fake, tmp_path):
     assert len({r.told["id"] for r in fake.runs}) == 2
 
 
+@pytest.mark.slow
 def test_a_resumed_run_keeps_its_sinks_and_their_ids(fake, tmp_path, monkeypatch):
     with pytest.raises(MemoryError):
         train(tmp_path / "run", wandb=True, tensorboard=True, display=Dies(151))
@@ -170,6 +162,7 @@ def test_tensorboard_gets_scalars_and_histograms(tmp_path):
     assert seen.Tags()["tensors"] == ["h"]
 
 
+@pytest.mark.slow
 def test_a_sink_of_ones_own_hears_of_a_run_and_of_its_resumption(tmp_path):
     heard = []
 

@@ -29,9 +29,6 @@ SETTINGS = {
 }  # fmt: skip
 
 
-pytestmark = pytest.mark.usefixtures("compiled_once")
-
-
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     monkeypatch.setattr(segments, "PIECE_BYTES", 20 * 4 * 64)
@@ -43,7 +40,7 @@ def often(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory, compiled_once):
+def run(tmp_path_factory):
     """A finished run that was saved after every block."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(saving, "CHECKPOINT_SECONDS", 0)
@@ -77,6 +74,7 @@ def check_same(path, whole):
     assert kept == {p.name for p in (path / "replay").iterdir()}
 
 
+@pytest.mark.slow
 def test_what_is_shed_comes_back(tmp_path):
     config = resolve("dqn", "film", changes=[SETTINGS], obs_shape=Film.obs_shape)
     program, fresh = (make_program(config, Film()) for _ in range(2))
@@ -111,6 +109,7 @@ def test_a_killed_run_ends_with_the_same_bits(run, tmp_path, often):
     check_same(path, run)
 
 
+@pytest.mark.slow
 def test_checkpoints_are_made_by_the_clock(run, tmp_path):
     """Not at evaluations: they are few, and what stands in them is the same."""
     path = tmp_path / "run"
@@ -145,6 +144,7 @@ def test_without_its_frames_a_run_is_refused_but_its_weights_are_used(copy):
     assert idrl.load(copy).predict(np.zeros((8, 8, 4), np.uint8)) in range(3)
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_run_and_it_goes_on(run, tmp_path, often, monkeypatch):
     path, write = tmp_path / "run", segments._write
 

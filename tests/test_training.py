@@ -204,8 +204,11 @@ def test_one_compilation_serves_every_block():
 @pytest.mark.parametrize(
     ("env", "envs", "every", "mask_prob"),
     [
-        ("deep_sea/4", 1, 1, 1.0), ("deep_sea/4", 1, 4, 1.0), ("deep_sea/4", 4, 1, 1.0),
         ("maze/4", 1, 1, 0.5),  # with masks of actions beside those of heads
+        *(
+            pytest.param("deep_sea/4", *more, 1.0, marks=pytest.mark.slow)
+            for more in ((1, 1), (1, 4), (4, 1))
+        ),
     ],
 )  # fmt: skip
 def test_the_replay_is_not_copied(env, envs, every, mask_prob):

@@ -7,8 +7,6 @@ import subprocess
 import pytest
 from driver import check_valid, difference
 
-pytestmark = pytest.mark.faults
-
 
 def check_stopped(child, victim) -> None:
     assert child.status == 1, child.err

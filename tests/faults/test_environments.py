@@ -150,7 +150,6 @@ def test_a_reset_that_is_not_repeatable_is_said_before_training(tmp_path):
     assert GymnasiumEnv(odd_envs.Plain).repeats
 
 
-@pytest.mark.faults
 def test_a_run_on_one_goes_on_and_does_not_pretend(nursery, tmp_path, tally):
     arguments = ["train", "dqn", "odd-moody", "--steps", "2000", "--out", "run", *SMALL]
     child = nursery.start(*arguments, folder=tmp_path)
@@ -166,7 +165,6 @@ def test_a_run_on_one_goes_on_and_does_not_pretend(nursery, tmp_path, tally):
     tally("environment that cannot repeat itself", 1, 1)
 
 
-@pytest.mark.faults
 def test_a_process_that_its_environment_ends_is_not_done(nursery, tmp_path, tally):
     """With status 0: no folder says that it is finished."""
     child = nursery.run("train", "dqn", "odd-leaves", "--out", "run", *SMALL, folder=tmp_path)
@@ -176,7 +174,6 @@ def test_a_process_that_its_environment_ends_is_not_done(nursery, tmp_path, tall
     tally("environment that ends its process", 1, 1)
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize(("name", "status"), [("sleeps", 2), ("foreign", 1)])
 def test_a_hung_environment_is_given_up(name, status, nursery, tmp_path, tally):
     """In Python it is interrupted; in foreign code the process ends."""

@@ -15,7 +15,6 @@ from idrl.storage import checkpoint
 
 HOUSE = Path(__file__).parents[2]
 PLUGIN = HOUSE / "examples" / "plugin"
-pytestmark = pytest.mark.faults
 SHORT = ["--steps", "1200", "--seeds", "2"]
 
 

@@ -80,7 +80,6 @@ def try_all(kit: Path, box: Path, numbers) -> list[dict]:
         forger.close()
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_field_of_every_file(kit, part, tmp_path, tally, request, record_property):
     count = request.config.getoption("--forged")
@@ -97,7 +96,6 @@ def test_every_field_of_every_file(kit, part, tmp_path, tally, request, record_p
     assert bad == {"traceback": 0, "hang": 0, "growth": 0}
 
 
-@pytest.mark.faults
 def test_one_case(kit, tmp_path, request):
     """To look at a case of the test above again: --forged-case NUMBER."""
     number = request.config.getoption("--forged-case")

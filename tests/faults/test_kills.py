@@ -6,8 +6,6 @@ import time
 import pytest
 from driver import AGENTS, LOOPS, check_valid, difference
 
-pytestmark = pytest.mark.faults
-
 
 def start(nursery, victim, reference, **order):
     folder = victim.parent

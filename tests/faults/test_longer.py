@@ -56,7 +56,6 @@ RUNS = {
 }
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize("loop", RUNS)
 def test_in_every_loop(loop, nursery, tmp_path, tally):
     settings = [s for s in SMALL if loop != "frames" or not s.startswith("trunk")]
@@ -72,7 +71,6 @@ def test_in_every_loop(loop, nursery, tmp_path, tally):
     tally(f"run made longer, {loop}", 2, 2, *difference(tmp_path / "run", tmp_path / "long"))
 
 
-@pytest.mark.faults
 def test_what_depends_on_the_length_is_said(nursery, tmp_path):
     arguments = ["prioritized", "deep_sea/4", "--steps", "200", "--out", "run", *SMALL]
     assert nursery.run("train", *arguments, folder=tmp_path).status == 0

@@ -40,7 +40,6 @@ def check_page(browser, page, charts: str) -> int:
     return browser.run(f"document.querySelectorAll('{charts}').length")
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_a_report_of_hostile_names(browser, group, tmp_path, capsys, tally):
     """As agents, as tasks, and as families of tasks."""
@@ -77,7 +76,6 @@ def an_episode(title: str) -> Episode:
     )  # fmt: skip
 
 
-@pytest.mark.faults
 def test_played_pages_of_hostile_names(browser, tmp_path, tally):
     """As a title of a run they are shortened; here they are not, all but their length."""
     for group in range(10):

@@ -46,7 +46,6 @@ def test_a_reader_that_left(tmp_path, tally):
     tally("output: closed", 2, 2)
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize("shell", ["> /dev/full", "| head -1", ">&-"])
 def test_a_run_goes_on_without_its_output(tmp_path, shell, tally):
     done = idrl(*TRAIN, folder=tmp_path, shell=shell)
@@ -66,7 +65,6 @@ def test_other_encodings(tmp_path, encoding, tally):
     tally("output: other encodings", 1, 1)
 
 
-@pytest.mark.faults
 def test_a_run_told_in_ascii(tmp_path, tally):
     done = idrl(*TRAIN, folder=tmp_path, PYTHONIOENCODING="ascii")
     assert (status(tmp_path), done.stderr) == (0, "")

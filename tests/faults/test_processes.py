@@ -13,8 +13,6 @@ from idrl.cli.app import main
 from idrl.storage.folder import RunFolder
 from idrl.sweep.attempt import is_finished
 
-pytestmark = pytest.mark.faults
-
 
 def test_the_second_process_is_refused(nursery, reference, tmp_path, tally, capsys):
     whole = reference("compiled-2")

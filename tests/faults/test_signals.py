@@ -11,7 +11,6 @@ import time
 import pytest
 from driver import LOOPS, SMALL, check_valid, difference
 
-pytestmark = pytest.mark.faults
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 

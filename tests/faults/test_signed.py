@@ -104,7 +104,6 @@ def test_networks_that_would_compile_for_ever(alone, tmp_path, tally):
     tally("networks without end", 5, 5)
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize("fill", [b"\xff", b"\x7f", b"\x80"])
 def test_whole_numbers_out_of_range(alone, tally, fill):
     """The worst that comes of them is another run: nothing is read or written beyond an array."""

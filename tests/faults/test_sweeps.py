@@ -16,7 +16,6 @@ from driver import check_valid, difference
 from idrl.sweep.folder import StudyFolder
 
 ray = pytest.importorskip("ray")
-pytestmark = pytest.mark.faults
 
 STUDY = """
 name = "small"

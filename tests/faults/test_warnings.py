@@ -3,10 +3,7 @@
 import subprocess
 import sys
 
-import pytest
 from driver import SMALL
-
-pytestmark = pytest.mark.faults
 
 STRICT = [sys.executable, "-X", "dev", "-W", "error"]
 

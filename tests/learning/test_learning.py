@@ -15,8 +15,6 @@ import idrl
 from idrl.agents import agent_names, declared
 from idrl.schema import merge
 
-pytestmark = pytest.mark.learning
-
 SEEDS = 2
 SHARE = 0.8  # of the way from random play to the optimum
 
