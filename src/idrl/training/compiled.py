@@ -18,6 +18,7 @@ import numpy as np
 from idrl.agents import Agent
 from idrl.envs.base import Env, mask_of
 from idrl.replay import ring as ring
+from idrl.training.ahead import Early
 from idrl.training.evaluation import Score, fresh, play, play_episodes, score_of
 from idrl.training.health import hold
 from idrl.training.learner import (
@@ -55,20 +56,18 @@ class Compiled(Learner):
         self.window = Stretches(window, self.largest * batch // max(batch, evaluation.envs))
         over, used = self._over_devices, () if self.debug else (0,)
         specs = (SEEDS, STEPS_SEEDS)
-        self._open = jax.jit(over(self._start, (SEEDS,), specs), compiler_options=quick())
-        self._warm = jax.jit(
+        self._open = Early(over(self._start, (SEEDS,), specs), compiler_options=quick())
+        self._warm = Early(
             over(self._random_steps, (SEEDS, SAME), specs),
             donate_argnums=used, compiler_options=quick(),
         )  # fmt: skip
         self._run = functools.cache(self._running)  # by its iterations
-        self._enter = jax.jit(
-            over(self._first_stretch, (SEEDS, SAME), specs), compiler_options=quick()
-        )
-        self._play = jax.jit(
+        self._enter = Early(over(self._enter_all, (SEEDS, SAME), SEEDS), compiler_options=quick())
+        self._play = Early(
             over(self._stretch, (SEEDS, SEEDS, SAME, SAME), specs),
             donate_argnums=1, compiler_options=quick(),
         )  # fmt: skip
-        self._judge = jax.jit(
+        self._judge = Early(
             over(self._score, (SEEDS, STEPS_SEEDS), (SEEDS, SEEDS)),
             donate_argnums=used, compiler_options=quick(),
         )  # fmt: skip
@@ -116,11 +115,32 @@ class Compiled(Learner):
 
     # -- all seeds ----------------------------------------------------------------------------
 
+    def ahead(self, fresh: bool, iteration: int = 0) -> None:
+        """In the order in which a run needs them, but the block, which takes longest, early."""
+        c, number = self.cadence, np.int32(0)
+        if iteration >= c.total:
+            return
+        if fresh:
+            state = self._placed(self._open.ahead(self.pool, self._key_shapes())[0])
+        else:
+            state = self._placed(self.like())
+        self._run(c.end(iteration) - iteration).ahead(self.pool, state, number)
+        for times in self.warmup.pieces()[1:2] if fresh else ():
+            self._warm.ahead(self.pool, state, times)
+        self._between_ahead(state, fresh)
+        if c.eval_every_steps < c.steps_at(c.total):  # else the first is at the end
+            worlds = self._placed(self._enter.ahead(self.pool, state, number))
+            first = self.window.pieces()[0]
+            _, ends = self._play.ahead(self.pool, state, worlds, number, first)
+            whole = (self.window.total,)
+            ends = jax.tree.map(lambda x: jax.ShapeDtypeStruct(whole + x.shape[1:], x.dtype), ends)
+            self._judge.ahead(self.pool, state, ends)
+
     def start(self, keys: jax.Array, between: Between = nothing) -> tuple[TrainState, Episodes]:
         between()
         state, episodes = self._open(keys)
         parts = [jax.device_get(episodes)]
-        for times in self.warmup.later():
+        for times in self.warmup.pieces()[1:]:
             between()
             state, episodes = self._warm(state, times)
             parts.append(jax.device_get(episodes))
@@ -128,7 +148,8 @@ class Compiled(Learner):
         return state, jax.tree.map(lambda *x: np.concatenate(x), *parts)
 
     def _start(self, key_data: jax.Array) -> tuple[TrainState, Episodes]:
-        """Fresh seeds and the first of their random steps."""
+        """Fresh seeds and the first of their random steps. (By `_warm` these would differ in their
+        last bits: here XLA knows the environment's constants.)"""
         return self._random_steps(over_seeds(self._init)(key_data), jnp.arange(self.warmup.length))
 
     def _acting(self, rule):
@@ -159,7 +180,7 @@ class Compiled(Learner):
         c = self.cadence
         once = count < c.block and c.total > c.block
         specs = (SEEDS, SAME), (SEEDS, (STEPS_SEEDS, SEEDS))
-        return jax.jit(
+        return Early(
             self._over_devices(functools.partial(self._block, count), *specs),
             donate_argnums=() if self.debug else 0, compiler_options=quick() if once else None,
         )  # fmt: skip
@@ -205,21 +226,20 @@ class Compiled(Learner):
         self, state: TrainState, number: Any, between: Between = nothing
     ) -> tuple[TrainState, tuple[Score, Any]]:
         between()
-        worlds, ends = self._enter(state, number)
-        parts = [jax.device_get(ends)]
-        for times in self.window.later():
+        worlds, parts = self._enter(state, number), []
+        for times in self.window.pieces():
             between()
             worlds, ends = self._play(state, worlds, number, times)
             parts.append(jax.device_get(ends))
         return self._judge(state, jax.tree.map(lambda *x: np.concatenate(x), *parts))
 
-    def _first_stretch(self, state: TrainState, number) -> tuple[Worlds, Episodes]:
+    def _enter_all(self, state: TrainState, number) -> Worlds:
         def one(state: TrainState) -> Worlds:
             key = key_of(state, "evaluate", number)
             memory = self.agent.blank_memory(self.evaluation.envs)
             return fresh(self.env, state.task, key, memory)
 
-        return self._stretch(state, over_seeds(one)(state), number, jnp.arange(self.window.length))
+        return over_seeds(one)(state)
 
     def _stretch(self, state: TrainState, worlds: Worlds, number, times) -> tuple[Worlds, Episodes]:
         """Part of an evaluation, with the ends of episodes as `[steps, S, E]`."""
@@ -266,7 +286,7 @@ class Compiled(Learner):
         return jax.jit(self._over_devices(over_seeds(one), (SEEDS,), SEEDS))(state)
 
     def like(self) -> TrainState:
-        return jax.eval_shape(self._open, self.seed_keys(0))[0]
+        return jax.eval_shape(self._open.jitted, self._key_shapes())[0]
 
     def place(self, tree: Any) -> Any:
         return self._spread(tree)
@@ -283,9 +303,6 @@ class Compiled(Learner):
                 after = self._copy_target(after, np.int32(i + 1))
             one = after
         return ""
-
-    def close(self) -> None:
-        pass
 
 
 def _joined(parts: Sequence[Any], leaf_axes: int) -> Any:

@@ -23,6 +23,7 @@ from idrl.agents.metrics import diagnostics as diagnostics_of
 from idrl.replay import ring as ring
 from idrl.system.devices import sharing
 from idrl.training import distributions
+from idrl.training.ahead import Early, compilers
 from idrl.training.evaluation import Score
 from idrl.training.health import FINE, noted
 from idrl.training.program import Best, Frames, TrainState, learning_view
@@ -76,18 +77,20 @@ class Learner:
         self.cadence: Cadence = cadence(
             training, evaluation, self.learning, self.largest, block, flexible
         )
+        self.pool = compilers()
+        self._keys = Early(jax.vmap(lambda n: jax.random.key_data(seed_key(n))))
         specs = (*(SEEDS,) * 4, SAME), SEEDS
-        self._describe = jax.jit(
+        self._describe = Early(
             self._over_devices(self._describe_all, *specs), compiler_options=quick()
         )
         # Takes nothing over: of a donated state a GPU was seen to return the weights in place of
         # the optimiser's moments as well (JAX 0.11; `benchmarks/gpu_agrees.py`).
-        self._renewed = jax.jit(
+        self._renewed = Early(
             self._over_devices(lambda *given: self._copy_target(*given).agent, (SEEDS, SAME), SEEDS)
         )
         self._choose_states: Any = lambda state: state
         if self.cadence.distributions_every_steps:
-            self._choose_states = jax.jit(
+            self._choose_states = Early(
                 self._over_devices(over_seeds(self._draw_states), (SEEDS,), SEEDS),
                 donate_argnums=() if debug else 0, compiler_options=quick(),
             )  # fmt: skip
@@ -255,8 +258,38 @@ class Learner:
 
     def seed_keys(self, seed: int) -> jax.Array:
         """The keys of seeds `seed`, `seed + 1`, …, laid over the devices."""
-        numbers = jnp.arange(seed, seed + self.seeds, dtype=jnp.uint32)
-        return self._spread(jax.vmap(lambda n: jax.random.key_data(seed_key(n)))(numbers))
+        return self._spread(self._keys(self._seed_numbers(seed)))
+
+    def _seed_numbers(self, seed: int) -> np.ndarray:
+        return np.arange(seed, seed + self.seeds, dtype=np.uint32)
+
+    def _key_shapes(self) -> Any:
+        return self._placed(jax.eval_shape(self._keys.jitted, self._seed_numbers(0)))
+
+    def _placed(self, shapes: Any) -> Any:
+        """The shapes of a pytree whose seeds are laid over the devices."""
+        if self.mesh is None:
+            return shapes
+        where = NamedSharding(self.mesh, SEEDS)
+        return jax.tree.map(
+            lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=where), shapes
+        )
+
+    def ahead(self, fresh: bool, iteration: int = 0) -> None:
+        """Nothing, where what is called is not known before."""
+
+    def _between_ahead(self, state: Any, fresh: bool) -> None:
+        """What is called between blocks; `state`: its shapes."""
+        c, agent = self.cadence, state.agent
+        if not c.distributions_every_steps:
+            return
+        if fresh:
+            self._choose_states.ahead(self.pool, state)
+        given = agent.params, agent.prior, state.states, state.key
+        self._describe.ahead(self.pool, *given, np.int32(0))
+
+    def close(self) -> None:
+        self.pool.shutdown(cancel_futures=True)
 
     def _spread(self, tree: Any) -> Any:
         """Lay the seeds of a pytree over the devices, as the programs expect them."""

@@ -233,7 +233,7 @@ class Hosted(Learner):
         examples: Any = jax.ShapeDtypeStruct(
             (self.seeds, EXAMPLE_STEPS, *self.env.obs_shape), self.env.obs_dtype
         )
-        state = jax.eval_shape(self._begin, self.seed_keys(0), examples)
+        state = jax.eval_shape(self._begin, self._key_shapes(), examples)
         count = self.seeds * self.envs
         journal = fleets.open_journal(self.env, np.zeros(count, np.int64))
         shape, dtype = (None, *journal.actions.shape[1:]), journal.actions.dtype
@@ -252,6 +252,7 @@ class Hosted(Learner):
         return locate(self, state, start, index)
 
     def close(self) -> None:
+        super().close()
         self.evaluator.close()
         if self.thread is not None:
             self.thread.shutdown()
