@@ -19,6 +19,7 @@ from idrl.agents import Agent
 from idrl.envs.base import Env, mask_of
 from idrl.replay import ring as ring
 from idrl.training.ahead import Early
+from idrl.training.batching import loop, over_seeds
 from idrl.training.evaluation import Score, fresh, play, play_episodes, score_of
 from idrl.training.health import hold
 from idrl.training.learner import (
@@ -28,8 +29,6 @@ from idrl.training.learner import (
     STEPS_SEEDS,
     Learner,
     key_of,
-    loop,
-    over_seeds,
     quick,
 )
 from idrl.training.locating import first_bad_operation
@@ -117,24 +116,24 @@ class Compiled(Learner):
 
     def ahead(self, fresh: bool, iteration: int = 0) -> None:
         """In the order in which a run needs them, but the block, which takes longest, early."""
-        c, number = self.cadence, np.int32(0)
+        c, number, compile = self.cadence, np.int32(0), self._ahead.compile
         if iteration >= c.total:
             return
         if fresh:
-            state = self._placed(self._open.ahead(self.pool, self._key_shapes())[0])
+            state = self._placed(compile(self._open, self._key_shapes())[0])
         else:
             state = self._placed(self.like())
-        self._run(c.end(iteration) - iteration).ahead(self.pool, state, number)
+        compile(self._run(c.end(iteration) - iteration), state, number)
         for times in self.warmup.pieces()[1:2] if fresh else ():
-            self._warm.ahead(self.pool, state, times)
+            compile(self._warm, state, times)
         self._between_ahead(state, fresh)
         if c.eval_every_steps < c.steps_at(c.total):  # else the first is at the end
-            worlds = self._placed(self._enter.ahead(self.pool, state, number))
-            first = self.window.pieces()[0]
-            _, ends = self._play.ahead(self.pool, state, worlds, number, first)
-            whole = (self.window.total,)
-            ends = jax.tree.map(lambda x: jax.ShapeDtypeStruct(whole + x.shape[1:], x.dtype), ends)
-            self._judge.ahead(self.pool, state, ends)
+            worlds = self._placed(compile(self._enter, state, number))
+            _, ends = compile(self._play, state, worlds, number, self.window.pieces()[0])
+            total = self.window.total
+            ends = jax.tree.map(lambda x: x.update(shape=(total, *x.shape[1:])), ends)
+            compile(self._judge, state, ends)
+        self._ahead.that_is_all()
 
     def start(self, keys: jax.Array, between: Between = nothing) -> tuple[TrainState, Episodes]:
         between()

@@ -22,6 +22,7 @@ import numpy as np
 from idrl.agents import Agent
 from idrl.envs.host import HostEnv, Vector
 from idrl.replay import ring
+from idrl.training.batching import over_seeds
 from idrl.training.evaluation import Score
 from idrl.training.health import hold
 from idrl.training.hosted import fleet as fleets
@@ -31,7 +32,7 @@ from idrl.training.hosted.examples import random_examples
 from idrl.training.hosted.fleet import Ends, Fleet, HostRollout, by_seed
 from idrl.training.hosted.locating import locate
 from idrl.training.hosted.tape import FrameTape
-from idrl.training.learner import EXAMPLE_STEPS, SAME, SEEDS, Learner, over_seeds, quick
+from idrl.training.learner import EXAMPLE_STEPS, SAME, SEEDS, Learner, quick
 from idrl.training.program import Between, Episodes, TrainState, acting_view, learning_view, nothing
 from idrl.training.seeding import env_seeds, stream
 from idrl.training.spec import Evaluation, Training
