@@ -24,8 +24,10 @@ class Early:
 
     def __call__(self, *args: Any) -> Any:
         if self.coming is not None:
-            # JAX keeps what was compiled with what was lowered: the call below finds it there.
-            self.coming.result()
+            # JAX keeps what was compiled with what was lowered: the call below finds it there. What
+            # no thread has begun is compiled by that call.
+            if not self.coming.cancel():
+                self.coming.result()
             self.coming = None
         return self.jitted(*args)
 

@@ -119,6 +119,7 @@ class Compiled(Learner):
         c, number, compile = self.cadence, np.int32(0), self._ahead.compile
         if iteration >= c.total:
             return
+        compile(self._keys, self._seed_numbers(0))
         if fresh:
             state = self._placed(compile(self._open, self._key_shapes())[0])
         else:
