@@ -2,10 +2,10 @@
 
     [--what small default cartpole breakout] [--seeds 1 64 256] [--repeats 3] [--csv FILE]
 
-small     imports, the help, and the programs of the default run up to its first block and evaluation
+small     imports, the help, the programs of the default run up to its first block and evaluation
 default   `idrl train`: from the start of the process to its first evaluation
 cartpole  the same of `idrl train dqn cartpole`
-breakout  DQN on MinAtar Breakout, the work of `work.py`, until the first block is trained; for a GPU
+breakout  DQN on MinAtar Breakout, the work of `work.py`, until the first block is done; on a GPU
 
 Each with an empty cache of compiled programs and with a full one. Another version of the package is
 measured where PYTHONPATH leads to it.
@@ -14,6 +14,7 @@ measured where PYTHONPATH leads to it.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import statistics
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.peers.libraries import ROOT
@@ -149,10 +151,8 @@ def once(command: list[str], cache: str) -> dict[str, Any]:
     said = done.stdout.strip().rsplit("\n", 1)[-1]
     if said.startswith("{"):
         return json.loads(said)
-    try:
+    with contextlib.suppress(ValueError):  # the help says no time
         wall = float(said)
-    except ValueError:  # the help says no time
-        pass
     return {"seconds": wall, "process_cpu_s": cpu}
 
 
@@ -177,7 +177,7 @@ def measured(about: dict[str, Any], command: list[str], repeats: int) -> list[di
     return rows
 
 
-def main(argv: list[str] = ()) -> None:  # type: ignore[assignment]
+def main(argv: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     choices = ["small", "default", "cartpole", "breakout"]
     parser.add_argument("--what", nargs="+", choices=choices, default=choices[:3])
