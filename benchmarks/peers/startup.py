@@ -62,6 +62,7 @@ PARTS = {
 COLUMNS = (
     "what", "seeds", "cache", "seconds", "least", "most", "process_cpu_s", "goal", "import_s",
     "tracing_s", "lowering_s", "compiling_s", "compiling_sum_s", "other_s", "programs", "device",
+    "longest",
 )  # fmt: skip
 
 
@@ -84,13 +85,16 @@ class Watch:
         import jax
 
         self.began, self.spans = began, {part: [] for part in PARTS.values()}  # type: ignore[var-annotated]
+        self.longest: list[tuple[float, str]] = []
         jax.monitoring.register_event_duration_secs_listener(self._listen)
 
-    def _listen(self, event: str, seconds: float, **_: Any) -> None:
+    def _listen(self, event: str, seconds: float, fun_name: str = "", **_: Any) -> None:
         part = PARTS.get(event.rsplit("/", 1)[-1])
         if part is not None:
             now = time.time()
             self.spans[part].append((now - seconds, now))
+            if part == "compiling_s":
+                self.longest.append((seconds, fun_name))
 
     def tell(self, import_s: float) -> None:
         """And end the process: what comes after is not measured."""
@@ -106,6 +110,7 @@ class Watch:
             "compiling_sum_s": sum(last - first for first, last in compiled),
             "other_s": total - import_s - everything, "programs": len(compiled),
             "device": jax.devices()[0].device_kind,
+            "longest": "; ".join(f"{name} {s:.1f}" for s, name in sorted(self.longest)[:-4:-1]),
         }  # fmt: skip
         print(json.dumps(facts), flush=True)
         os._exit(0)
@@ -157,13 +162,12 @@ def once(command: list[str], cache: str) -> dict[str, Any]:
 
 
 def measured(about: dict[str, Any], command: list[str], repeats: int) -> list[dict[str, Any]]:
-    """Medians with an empty cache, and with one that the first of these runs has filled."""
+    """Medians with an empty cache, and with the one that the first run has filled."""
     found: dict[str, list[dict[str, Any]]] = {"empty": [], "full": []}
     with tempfile.TemporaryDirectory() as warm:
-        once(command, warm)
-        for _ in range(repeats):
+        for turn in range(repeats):
             with tempfile.TemporaryDirectory() as cold:
-                found["empty"].append(once(command, cold))
+                found["empty"].append(once(command, cold if turn else warm))
             found["full"].append(once(command, warm))
     rows = []
     for cache, facts in found.items():
