@@ -72,6 +72,7 @@ class ManySeeds:
         config = resolve(job["agent"], "minatar/breakout", changes=[changes])
         self.program: Any = make_program(config, make_env("minatar/breakout"))
         begin = time.perf_counter()
+        self.program.ahead(fresh=True)
         self.state, _ = self.program.start(self.program.seed_keys(0))
         self._block()
         self.start_s = time.perf_counter() - begin

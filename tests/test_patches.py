@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from idrl.networks.layers import PatchConv
-from idrl.training.learner import over_seeds
+from idrl.training.batching import over_seeds
 
 
 @pytest.mark.parametrize("padding", ["VALID", "SAME"])

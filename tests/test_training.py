@@ -191,9 +191,24 @@ def test_stopping_and_going_on_changes_no_bit():
     np.testing.assert_array_equal(scores, again)
 
 
-def test_one_compilation_serves_every_block():
-    p = program(4)
+def test_one_compilation_serves_every_block_and_is_made_ahead():
+    p, compiled = program.__wrapped__(4), []
+
+    def listen(event, seconds, fun_name="", **_):
+        if event.endswith("/backend_compile_duration"):
+            compiled.append(fun_name)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    p.ahead(fresh=True)
+    coming = [f.coming for f in (p._open, p._run(p.cadence.block), p._play, p._judge, p._describe)]
+    for one in coming:
+        one.result()
+    known = len(compiled)
     collect(p)
+    jax.monitoring.unregister_event_duration_listener(listen)
+    assert known >= len(coming)
+    ours = [name for name in compiled if name.removeprefix("jit(").startswith("_")]
+    assert len(ours) == len(set(ours)), ours
     assert p.cadence.total > 2 * p.cadence.block
     assert [f._cache_size() for f in (p._open, p._run(p.cadence.block), p._enter, p._judge)] == [
         1

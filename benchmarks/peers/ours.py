@@ -67,6 +67,7 @@ def program_of(task: work.Task, agent: str, seeds: int, change: dict | None = No
 def runner(program, steps: int):
     """Past the random steps and the first block, which is compiled; then `steps` more a call."""
     c = program.cadence
+    program.ahead(fresh=True)
     state, _ = program.start(program.seed_keys(0))
     box = [state, 0]
 

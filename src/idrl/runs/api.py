@@ -16,7 +16,6 @@ from idrl.config import RunConfig, assignments, in_frames, read_config, resolve
 from idrl.envs import Env, HostEnv, unit_of
 from idrl.envs.checking import own_env
 from idrl.errors import IdrlError, RunFailed
-from idrl.report.run_figures import draw_figures
 from idrl.runs.callbacks import Callback, CallbackFailed, Watchers, check_callbacks
 from idrl.runs.evaluating import evaluate
 from idrl.runs.loading import load
@@ -256,6 +255,8 @@ def _go(
             folder, config, env, sinks=open_sinks, watchers=watchers, display=display,
             until=how.until, debug_nans=how.debug_nans, keep=keep,
         )  # fmt: skip
+        from idrl.report.run_figures import draw_figures  # imports SciPy: a third of all imports
+
         try:
             draw_figures(folder.path)
         except OSError as error:

@@ -90,6 +90,7 @@ def run_session(
             program = make_program(config, env, debug=debug_nans, block=meta.get("block"))
             if place is not None:
                 check_step(program, place, meta)
+            program.ahead(place is None, meta.get("iteration", 0))
             state = None if place is None else load_state(program, place)
             # Not before: by now it is known that the run can go on.
             with disk(folder):

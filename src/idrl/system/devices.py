@@ -10,8 +10,10 @@ from pathlib import Path
 import jax
 
 from idrl.errors import IdrlError
+from idrl.system.threefry import write_out
 
 _DETERMINISTIC = "--xla_gpu_deterministic_ops"
+_WORTH_KEEPING_S = 0.05  # of compiling
 # Numbers of glibc's malloc.h, and what they are set to.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _KEEPING = {_TRIM_THRESHOLD: 2**31 - 1, _MMAP_THRESHOLD: 2**30}
@@ -23,9 +25,12 @@ def prepare(deterministic: bool = False) -> None:
     if deterministic:
         _same_bits()
     _use_all_cores()
+    write_out()
     if getattr(jax.config, "jax_compilation_cache_dir", None) is None:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "idrl" / "xla"
         jax.config.update("jax_compilation_cache_dir", str(cache))
+        # JAX keeps what took a second; a run has ten programs that take less.
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", _WORTH_KEEPING_S)
 
 
 def sharing(seeds: int, devices: int) -> int:

@@ -18,6 +18,8 @@ import numpy as np
 from idrl.agents import Agent
 from idrl.envs.base import Env, mask_of
 from idrl.replay import ring as ring
+from idrl.training.ahead import Early
+from idrl.training.batching import loop, over_seeds
 from idrl.training.evaluation import Score, fresh, play, play_episodes, score_of
 from idrl.training.health import hold
 from idrl.training.learner import (
@@ -27,8 +29,6 @@ from idrl.training.learner import (
     STEPS_SEEDS,
     Learner,
     key_of,
-    loop,
-    over_seeds,
     quick,
 )
 from idrl.training.locating import first_bad_operation
@@ -55,20 +55,18 @@ class Compiled(Learner):
         self.window = Stretches(window, self.largest * batch // max(batch, evaluation.envs))
         over, used = self._over_devices, () if self.debug else (0,)
         specs = (SEEDS, STEPS_SEEDS)
-        self._open = jax.jit(over(self._start, (SEEDS,), specs), compiler_options=quick())
-        self._warm = jax.jit(
+        self._open = Early(over(self._start, (SEEDS,), specs), compiler_options=quick())
+        self._warm = Early(
             over(self._random_steps, (SEEDS, SAME), specs),
             donate_argnums=used, compiler_options=quick(),
         )  # fmt: skip
         self._run = functools.cache(self._running)  # by its iterations
-        self._enter = jax.jit(
-            over(self._first_stretch, (SEEDS, SAME), specs), compiler_options=quick()
-        )
-        self._play = jax.jit(
+        self._enter = Early(over(self._enter_all, (SEEDS, SAME), SEEDS), compiler_options=quick())
+        self._play = Early(
             over(self._stretch, (SEEDS, SEEDS, SAME, SAME), specs),
             donate_argnums=1, compiler_options=quick(),
         )  # fmt: skip
-        self._judge = jax.jit(
+        self._judge = Early(
             over(self._score, (SEEDS, STEPS_SEEDS), (SEEDS, SEEDS)),
             donate_argnums=used, compiler_options=quick(),
         )  # fmt: skip
@@ -116,11 +114,33 @@ class Compiled(Learner):
 
     # -- all seeds ----------------------------------------------------------------------------
 
+    def ahead(self, fresh: bool, iteration: int = 0) -> None:
+        """In the order in which a run needs them, but the block, which takes longest, early."""
+        c, number, compile = self.cadence, np.int32(0), self._ahead.compile
+        if iteration >= c.total:
+            return
+        compile(self._keys, self._seed_numbers(0))
+        if fresh:
+            state = self._placed(compile(self._open, self._key_shapes())[0])
+        else:
+            state = self._placed(self.like())
+        compile(self._run(c.end(iteration) - iteration), state, number)
+        for times in self.warmup.pieces()[1:2] if fresh else ():
+            compile(self._warm, state, times)
+        self._between_ahead(state, fresh)
+        if c.eval_every_steps < c.steps_at(c.total):  # else the first is at the end
+            worlds = self._placed(compile(self._enter, state, number))
+            _, ends = compile(self._play, state, worlds, number, self.window.pieces()[0])
+            total = self.window.total
+            ends = jax.tree.map(lambda x: x.update(shape=(total, *x.shape[1:])), ends)
+            compile(self._judge, state, ends)
+        self._ahead.that_is_all()
+
     def start(self, keys: jax.Array, between: Between = nothing) -> tuple[TrainState, Episodes]:
         between()
         state, episodes = self._open(keys)
         parts = [jax.device_get(episodes)]
-        for times in self.warmup.later():
+        for times in self.warmup.pieces()[1:]:
             between()
             state, episodes = self._warm(state, times)
             parts.append(jax.device_get(episodes))
@@ -128,7 +148,8 @@ class Compiled(Learner):
         return state, jax.tree.map(lambda *x: np.concatenate(x), *parts)
 
     def _start(self, key_data: jax.Array) -> tuple[TrainState, Episodes]:
-        """Fresh seeds and the first of their random steps."""
+        """Fresh seeds and the first of their random steps. (By `_warm` these would differ in their
+        last bits: here XLA knows the environment's constants.)"""
         return self._random_steps(over_seeds(self._init)(key_data), jnp.arange(self.warmup.length))
 
     def _acting(self, rule):
@@ -159,7 +180,7 @@ class Compiled(Learner):
         c = self.cadence
         once = count < c.block and c.total > c.block
         specs = (SEEDS, SAME), (SEEDS, (STEPS_SEEDS, SEEDS))
-        return jax.jit(
+        return Early(
             self._over_devices(functools.partial(self._block, count), *specs),
             donate_argnums=() if self.debug else 0, compiler_options=quick() if once else None,
         )  # fmt: skip
@@ -205,21 +226,20 @@ class Compiled(Learner):
         self, state: TrainState, number: Any, between: Between = nothing
     ) -> tuple[TrainState, tuple[Score, Any]]:
         between()
-        worlds, ends = self._enter(state, number)
-        parts = [jax.device_get(ends)]
-        for times in self.window.later():
+        worlds, parts = self._enter(state, number), []
+        for times in self.window.pieces():
             between()
             worlds, ends = self._play(state, worlds, number, times)
             parts.append(jax.device_get(ends))
         return self._judge(state, jax.tree.map(lambda *x: np.concatenate(x), *parts))
 
-    def _first_stretch(self, state: TrainState, number) -> tuple[Worlds, Episodes]:
+    def _enter_all(self, state: TrainState, number) -> Worlds:
         def one(state: TrainState) -> Worlds:
             key = key_of(state, "evaluate", number)
             memory = self.agent.blank_memory(self.evaluation.envs)
             return fresh(self.env, state.task, key, memory)
 
-        return self._stretch(state, over_seeds(one)(state), number, jnp.arange(self.window.length))
+        return over_seeds(one)(state)
 
     def _stretch(self, state: TrainState, worlds: Worlds, number, times) -> tuple[Worlds, Episodes]:
         """Part of an evaluation, with the ends of episodes as `[steps, S, E]`."""
@@ -266,7 +286,7 @@ class Compiled(Learner):
         return jax.jit(self._over_devices(over_seeds(one), (SEEDS,), SEEDS))(state)
 
     def like(self) -> TrainState:
-        return jax.eval_shape(self._open, self.seed_keys(0))[0]
+        return jax.eval_shape(self._open.jitted, self._key_shapes())[0]
 
     def place(self, tree: Any) -> Any:
         return self._spread(tree)
@@ -283,9 +303,6 @@ class Compiled(Learner):
                 after = self._copy_target(after, np.int32(i + 1))
             one = after
         return ""
-
-    def close(self) -> None:
-        pass
 
 
 def _joined(parts: Sequence[Any], leaf_axes: int) -> Any:

@@ -23,6 +23,8 @@ from idrl.agents.metrics import diagnostics as diagnostics_of
 from idrl.replay import ring as ring
 from idrl.system.devices import sharing
 from idrl.training import distributions
+from idrl.training.ahead import Ahead, Early
+from idrl.training.batching import loop, over_seeds
 from idrl.training.evaluation import Score
 from idrl.training.health import FINE, noted
 from idrl.training.program import Best, Frames, TrainState, learning_view
@@ -76,18 +78,20 @@ class Learner:
         self.cadence: Cadence = cadence(
             training, evaluation, self.learning, self.largest, block, flexible
         )
+        self._ahead = Ahead()
+        self._keys = Early(jax.vmap(lambda n: jax.random.key_data(seed_key(n))))
         specs = (*(SEEDS,) * 4, SAME), SEEDS
-        self._describe = jax.jit(
+        self._describe = Early(
             self._over_devices(self._describe_all, *specs), compiler_options=quick()
         )
         # Takes nothing over: of a donated state a GPU was seen to return the weights in place of
         # the optimiser's moments as well (JAX 0.11; `benchmarks/gpu_agrees.py`).
-        self._renewed = jax.jit(
+        self._renewed = Early(
             self._over_devices(lambda *given: self._copy_target(*given).agent, (SEEDS, SAME), SEEDS)
         )
         self._choose_states: Any = lambda state: state
         if self.cadence.distributions_every_steps:
-            self._choose_states = jax.jit(
+            self._choose_states = Early(
                 self._over_devices(over_seeds(self._draw_states), (SEEDS,), SEEDS),
                 donate_argnums=() if debug else 0, compiler_options=quick(),
             )  # fmt: skip
@@ -255,42 +259,41 @@ class Learner:
 
     def seed_keys(self, seed: int) -> jax.Array:
         """The keys of seeds `seed`, `seed + 1`, …, laid over the devices."""
-        numbers = jnp.arange(seed, seed + self.seeds, dtype=jnp.uint32)
-        return self._spread(jax.vmap(lambda n: jax.random.key_data(seed_key(n)))(numbers))
+        return self._spread(self._keys(self._seed_numbers(seed)))
+
+    def _seed_numbers(self, seed: int) -> np.ndarray:
+        return np.arange(seed, seed + self.seeds, dtype=np.uint32)
+
+    def _key_shapes(self) -> Any:
+        return self._placed(jax.eval_shape(self._keys.jitted, self._seed_numbers(0)))
+
+    def _placed(self, shapes: Any) -> Any:
+        """The shapes of a pytree whose seeds are laid over the devices."""
+        if self.mesh is None:
+            return shapes
+        where = NamedSharding(self.mesh, SEEDS)
+        return jax.tree.map(lambda x: x.update(sharding=where), shapes)
+
+    def ahead(self, fresh: bool, iteration: int = 0) -> None:
+        """Nothing, where what is called is not known before."""
+
+    def _between_ahead(self, state: Any, fresh: bool) -> None:
+        """What is called between blocks; `state`: its shapes."""
+        agent = state.agent
+        if self.cadence.distributions_every_steps:
+            if fresh:
+                self._ahead.compile(self._choose_states, state)
+            given = agent.params, agent.prior, state.states, state.key
+            self._ahead.compile(self._describe, *given, np.int32(0))
+
+    def close(self) -> None:
+        self._ahead.close()
 
     def _spread(self, tree: Any) -> Any:
         """Lay the seeds of a pytree over the devices, as the programs expect them."""
         if self.mesh is None:
             return jax.tree.map(jnp.asarray, tree)
         return jax.device_put(tree, NamedSharding(self.mesh, SEEDS))
-
-
-def over_seeds(function, in_axes: Any = 0, out_axes: Any = 0):
-    """`jax.vmap`, but a seed that is alone on its device is not batched: a batch of one matrix is
-    multiplied three times as slowly on a CPU."""
-    batched = jax.vmap(function, in_axes, out_axes)
-
-    def call(*args):
-        axes = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
-        seeds = {
-            x.shape[axis] for arg, axis in zip(args, axes, strict=True) if axis is not None
-            for x in jax.tree.leaves(arg)
-        }  # fmt: skip
-        if seeds != {1}:
-            return batched(*args)
-        alone = [
-            arg if axis is None else jax.tree.map(lambda x, a=axis: jnp.squeeze(x, a), arg)
-            for arg, axis in zip(args, axes, strict=True)
-        ]
-        out = function(*alone)
-        if not isinstance(out_axes, tuple):
-            return jax.tree.map(lambda x: jnp.expand_dims(x, out_axes), out)
-        return tuple(
-            jax.tree.map(lambda x, a=axis: jnp.expand_dims(x, a), part)
-            for part, axis in zip(out, out_axes, strict=True)
-        )
-
-    return call
 
 
 def quick() -> dict[str, int] | None:
@@ -300,14 +303,6 @@ def quick() -> dict[str, int] | None:
 
 def key_of(state: TrainState, name: str, number) -> jax.Array:
     return stream(jax.random.wrap_key_data(state.key), name, number)
-
-
-def loop(body, carry, xs, unroll: int = 1):
-    """`lax.scan`, but a single turn is written out: XLA fuses across it."""
-    if jax.tree.leaves(xs)[0].shape[0] > 1:
-        return jax.lax.scan(body, carry, xs, unroll=unroll)
-    carry, out = body(carry, jax.tree.map(lambda x: x[0], xs))
-    return carry, jax.tree.map(lambda x: x[None], out)
 
 
 def _mesh(seeds: int) -> Mesh | None:

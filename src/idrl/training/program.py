@@ -146,6 +146,10 @@ class RunProgram(Program, Protocol):
     def like(self) -> TrainState:
         """The shapes of a state, for what reads one from a file; None is a length unknown."""
 
+    def ahead(self, fresh: bool, iteration: int = 0) -> None:
+        """Begin to compile what a run calls, whether `fresh` or going on after so many iterations.
+        Nothing depends on it: what was not compiled ahead is compiled when it is called."""
+
     def place(self, tree: Any) -> Any:
         """A state as it was read from a file, laid over the devices."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -222,8 +221,7 @@ class Stretches:
         few = range(least, min(4 * least, least + 1000))
         return math.ceil(self.total / next((n for n in few if self.total % n == 0), least))
 
-    def later(self) -> Iterator[np.ndarray]:
-        """The steps of each piece but the first."""
-        length = self.length
-        for first in range(length, self.total, length):
-            yield np.arange(first, min(first + length, self.total), dtype=np.int32)
+    def pieces(self) -> list[np.ndarray]:
+        """The steps of each."""
+        ends = range(self.length, self.total + self.length, self.length)
+        return np.split(np.arange(self.total, dtype=np.int32), ends[:-1])

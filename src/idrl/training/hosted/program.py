@@ -22,6 +22,7 @@ import numpy as np
 from idrl.agents import Agent
 from idrl.envs.host import HostEnv, Vector
 from idrl.replay import ring
+from idrl.training.batching import over_seeds
 from idrl.training.evaluation import Score
 from idrl.training.health import hold
 from idrl.training.hosted import fleet as fleets
@@ -31,7 +32,7 @@ from idrl.training.hosted.examples import random_examples
 from idrl.training.hosted.fleet import Ends, Fleet, HostRollout, by_seed
 from idrl.training.hosted.locating import locate
 from idrl.training.hosted.tape import FrameTape
-from idrl.training.learner import EXAMPLE_STEPS, SAME, SEEDS, Learner, over_seeds, quick
+from idrl.training.learner import EXAMPLE_STEPS, SAME, SEEDS, Learner, quick
 from idrl.training.program import Between, Episodes, TrainState, acting_view, learning_view, nothing
 from idrl.training.seeding import env_seeds, stream
 from idrl.training.spec import Evaluation, Training
@@ -233,7 +234,7 @@ class Hosted(Learner):
         examples: Any = jax.ShapeDtypeStruct(
             (self.seeds, EXAMPLE_STEPS, *self.env.obs_shape), self.env.obs_dtype
         )
-        state = jax.eval_shape(self._begin, self.seed_keys(0), examples)
+        state = jax.eval_shape(self._begin, self._key_shapes(), examples)
         count = self.seeds * self.envs
         journal = fleets.open_journal(self.env, np.zeros(count, np.int64))
         shape, dtype = (None, *journal.actions.shape[1:]), journal.actions.dtype
@@ -252,6 +253,7 @@ class Hosted(Learner):
         return locate(self, state, start, index)
 
     def close(self) -> None:
+        super().close()
         self.evaluator.close()
         if self.thread is not None:
             self.thread.shutdown()
