@@ -87,12 +87,12 @@ MUTANTS = {
         "test_training.py::test_seeds_differ_in_everything",
     ),
     "an evaluation that explores": Mutant(
-        "training/evaluation.py", "agent.spec.evaluate", "agent.spec.explore", "test_training.py"
+        "training/evaluation.py", "agent.spec.evaluate", "agent.spec.explore", "test_evaluating.py"
     ),
     "an evaluation on the host that explores": Mutant(
         "training/hosted/evaluation.py",
         "self.agent.spec.evaluate",
         "self.agent.spec.explore",
-        "test_gymnasium.py",
+        "test_evaluating.py",
     ),
 }
