@@ -9,6 +9,7 @@ import numpy as np
 
 from idrl.agents import make_agent
 from idrl.errors import IdrlError
+from idrl.runs.exporting import refusal
 from idrl.runs.policy import Policy, load_policy
 from idrl.runs.run import Run, newest_checkpoint, open_run
 from idrl.storage import checkpoint
@@ -24,6 +25,9 @@ def load(path: str | Path | Run, seed: int | None = None, weights: str = "best")
     if not isinstance(path, Run) and Path(path).is_file():
         if seed is not None:
             raise IdrlError(f"{str(path)!r} holds one agent: omit seed={seed}.")
+        told = refusal(Path(path))
+        if told is not None:
+            raise IdrlError(told)
         return load_policy(Path(path))
     run = open_run(path)
     place = newest_checkpoint(run)

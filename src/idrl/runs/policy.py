@@ -17,6 +17,7 @@ from idrl.agents import Agent, make_agent
 from idrl.config import RunConfig
 from idrl.errors import IdrlError
 from idrl.ids import Decided, Decision
+from idrl.runs import exporting
 from idrl.runs.reading import build_config, modules_of
 from idrl.runs.sizing import memory, parameters, shapes
 from idrl.schema import current_names, to_dict
@@ -61,6 +62,21 @@ class Policy:
             draft.unlink(missing_ok=True)
             raise IdrlError(f"{str(path)!r} cannot be written: {error}.") from None
         return path
+
+    def export(
+        self, path: str | Path, *, rule: str = "evaluate", mask: bool = False,
+        dtype: str | None = None,
+    ) -> Path:  # fmt: skip
+        """Write a function of observations for programs without idrl: as ONNX where `path` ends in
+        `.onnx`, for JAX and XLA elsewhere where it ends in `.stablehlo`.
+
+        It takes `observation` `[batch, ...]` and says `action`, `mu`, `sigma`, `rho2`, `info_gain`
+        and `ratio` by the rule the agent is evaluated with, or explores with (`rule="explore"`, its
+        schedules at their end), unless that draws. With `mask` a second input says which actions
+        are allowed. Observations are float32, and uint8 where the trunk takes images of bytes;
+        `dtype` says otherwise.
+        """
+        return exporting.export(self, path, rule, mask, dtype)
 
     def _choose(self, rule, noisy, params, prior, obs, mask, key):
         n = obs.shape[0]
