@@ -152,9 +152,7 @@ class Agent:
     def beliefs(
         self, params, prior, obs: jax.Array, key=None, noisy: bool = False, midpoints: bool = False
     ) -> Beliefs:
-        out = self.outputs(
-            params, prior, obs, key, acting=True, noisy=noisy, midpoints=midpoints
-        )
+        out = self.outputs(params, prior, obs, key, acting=True, noisy=noisy, midpoints=midpoints)
         q_heads = self.heads[self.q_name].q_heads(out[self.q_name])
         if self.z_name is None:
             return Beliefs(q_heads)

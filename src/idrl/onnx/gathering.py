@@ -1,8 +1,11 @@
-"""JAX's gather, as indexing makes it: along one axis, for all rows alike or for each its own."""
+"""JAX's gather, as indexing makes it: one block, or along one axis, for all rows alike or for each
+its own."""
 
 from __future__ import annotations
 
 from typing import Any
+
+import numpy as np
 
 from idrl.onnx.graph import Unsupported, Value
 from idrl.onnx.values import Values
@@ -12,6 +15,8 @@ def gather(values: Values, equation: Any, x: Value, where: Value) -> Value:
     how, sizes = equation.params["dimension_numbers"], equation.params["slice_sizes"]
     shape = equation.invars[0].aval.shape
     index_shape = equation.invars[1].aval.shape
+    if len(index_shape) == 1 and isinstance(where.held, np.ndarray):
+        return _block(values, equation, values.full(x, shape), where.held)
     if tuple(how.collapsed_slice_dims) != tuple(how.start_index_map) or index_shape[-1] != 1:
         raise Unsupported("gather of blocks")
     (axis,) = how.start_index_map
@@ -32,14 +37,33 @@ def gather(values: Values, equation: Any, x: Value, where: Value) -> Value:
     return values.transposed(found, order)
 
 
+def _block(values: Values, equation: Any, x: Value, start: np.ndarray) -> Value:
+    """A slice: where it begins is known. JAX writes it so where the batch is of any size."""
+    how, sizes = equation.params["dimension_numbers"], equation.params["slice_sizes"]
+    cut = []
+    for axis, first in zip(how.start_index_map, map(int, start), strict=True):
+        if sizes[axis] == x.shape[axis]:
+            continue
+        if not isinstance(sizes[axis], int):
+            raise Unsupported("a slice of the batch")
+        cut.append((axis, first, first + sizes[axis]))
+    if any(n != x.shape[i] for i, n in enumerate(sizes) if i not in how.start_index_map) or tuple(
+        how.offset_dims
+    ) != tuple(range(len(equation.outvars[0].aval.shape))):
+        raise Unsupported("gather of blocks")
+    if cut:
+        axes, starts, ends = (values.graph.whole(*column) for column in zip(*cut, strict=True))
+        x = values.add(tuple(sizes), "Slice", x, starts, ends, axes)
+    left = tuple(n for i, n in enumerate(sizes) if i not in how.collapsed_slice_dims)
+    return values.reshaped(x, left)
+
+
 def _each(values: Values, equation: Any, x: Value, where: Value, axis: int) -> Value:
     """`take_along_axis`: the index has an axis for each of the rows, and what is taken is whole in
     the axes that it does not have."""
     how = equation.params["dimension_numbers"]
     out = equation.outvars[0].aval.shape
-    batching = dict(
-        zip(how.start_indices_batching_dims, how.operand_batching_dims, strict=True)
-    )
+    batching = dict(zip(how.start_indices_batching_dims, how.operand_batching_dims, strict=True))
     rest = [i for i in range(len(where.shape)) if i not in batching]
     if len(rest) > 1 or len(out) != len(x.shape):
         raise Unsupported("gather of blocks")
@@ -50,8 +74,7 @@ def _each(values: Values, equation: Any, x: Value, where: Value, axis: int) -> V
     order = [s for s in sources if s is not None]
     where = values.transposed(where, tuple(order))
     made = tuple(
-        x.shape[i] if s is None else equation.invars[1].aval.shape[s]
-        for i, s in enumerate(sources)
+        x.shape[i] if s is None else equation.invars[1].aval.shape[s] for i, s in enumerate(sources)
     )
     if order != sorted(order) or [i for i, s in enumerate(sources) if s is not None] != index_axes:
         raise Unsupported("gather that transposes")

@@ -51,8 +51,7 @@ def export(policy: Any, path: str | Path, rule: str, mask: bool, dtype: str | No
     """Write `policy` to `path`, whose ending says as what. Nothing is there unless all of it is."""
     path = Path(path)
     check_target(path)
-    if path.suffix == ".onnx":
-        onnx.package()
+    _check_installed(path.suffix)
     function = trace(policy, rule, mask=mask, dtype=dtype)
     about = {
         "format": "idrl policy 1",
@@ -65,6 +64,18 @@ def export(policy: Any, path: str | Path, rule: str, mask: bool, dtype: str | No
     write = _onnx if path.suffix == ".onnx" else _stablehlo
     write_new(path, write(policy, function, about))
     return path
+
+
+def _check_installed(kind: str) -> None:
+    if kind == ".onnx":
+        onnx.package()
+        return
+    try:
+        import flatbuffers  # noqa: F401 - what jax.export writes with
+    except ImportError:
+        raise IdrlError(
+            "StableHLO needs a package that is not installed: pip install 'idrl[stablehlo]'."
+        ) from None
 
 
 def check_target(path: Path) -> None:
@@ -94,7 +105,8 @@ def write_new(path: Path, data: bytes) -> None:
 
 
 def trace(policy: Any, rule: str, *, mask: bool = False, dtype: str | None = None) -> Function:
-    """`policy` by the rule it is evaluated or explores with. Refuses one that draws."""
+    """`policy` by the rule it is evaluated with, without an ε on top of it, or explores with.
+    Refuses one that draws."""
     agent = policy.agent
     if rule not in RULES:
         raise IdrlError(f"rule is {rule!r}; it is one of {', '.join(RULES)}.")
@@ -107,13 +119,16 @@ def trace(policy: Any, rule: str, *, mask: bool = False, dtype: str | None = Non
     inputs = {"observation": jax.ShapeDtypeStruct((batch, *agent.obs_shape), dtype)}
     if mask:
         inputs["mask"] = jax.ShapeDtypeStruct((batch, agent.num_actions), bool)
+    # An ε of evaluation makes episodes differ, as Atari's protocols want it; one of exploration is
+    # how the agent explores, and stays to be refused.
+    part = agent.spec.evaluate.without_epsilon if rule == "evaluate" else agent.spec.explore
     leaves, tree = jax.tree.flatten(jax.device_get((policy.params, policy.prior)))
 
     def decided(key, weights, obs, allowed=None):
         params, prior = jax.tree.unflatten(tree, weights)
         count = obs.shape[0]
         decision, _ = agent.choose(
-            getattr(agent.spec, rule), params, prior, obs, jnp.ones(count, bool),
+            part, params, prior, obs, jnp.ones(count, bool),
             agent.blank_memory(count), key, jnp.int32(policy.config.training.steps), allowed,
             noisy=rule == "explore", midpoints=True,
         )  # fmt: skip
@@ -173,9 +188,7 @@ def _onnx(policy: Any, function: Function, about: dict[str, str]) -> bytes:
             ".stablehlo instead."
         )
     try:
-        return onnx.convert(
-            function.jaxpr, function.weights, list(function.inputs), OUTPUTS, about
-        )
+        return onnx.convert(function.jaxpr, function.weights, list(function.inputs), OUTPUTS, about)
     except onnx.Unsupported as what:
         raise IdrlError(
             f"{_named(policy)} cannot be written as ONNX: it computes {what}, for which idrl knows "

@@ -18,6 +18,7 @@ from idrl.config import RunConfig
 from idrl.errors import IdrlError
 from idrl.ids import Decided, Decision
 from idrl.runs import exporting
+from idrl.runs.sb3 import Sb3Model
 from idrl.runs.reading import build_config, modules_of
 from idrl.runs.sizing import memory, parameters, shapes
 from idrl.schema import current_names, to_dict
@@ -78,6 +79,11 @@ class Policy:
         """
         return exporting.export(self, path, rule, mask, dtype)
 
+    def sb3(self, env: Any = None, seed: int = 0) -> Sb3Model:
+        """As a model of Stable-Baselines3 would be: for its `evaluate_policy`, and with the `env`
+        that it asks for, its `EvalCallback`. `seed` is for rules that draw."""
+        return Sb3Model(self, env, seed)
+
     def _choose(self, rule, noisy, params, prior, obs, mask, key):
         n = obs.shape[0]
         steps = jnp.int32(self.config.training.steps)  # schedules at their end
@@ -112,6 +118,12 @@ class Policy:
         return f"Policy({title}, seed {self.seed}, observations {shape}, {actions})"
 
     def _call(self, function, obs, mask, seed) -> Decided:
+        obs, mask, single = self.checked(obs, mask)
+        decision = function(self.params, self.prior, obs, mask, jax.random.key(seed))
+        return jax.tree.map(lambda x: np.asarray(x)[0] if single else np.asarray(x), decision)
+
+    def checked(self, obs: Any, mask: Any) -> tuple[np.ndarray, np.ndarray | None, bool]:
+        """A batch of observations and of masks, and whether a single one was given."""
         obs = np.asarray(obs)
         shape = self.agent.obs_shape
         if obs.shape[obs.ndim - len(shape) :] != shape or obs.ndim not in (
@@ -133,8 +145,7 @@ class Policy:
             obs, mask = obs[None], None if mask is None else mask[None]
         if obs.dtype == np.float64:
             obs = obs.astype(np.float32)
-        decision = function(self.params, self.prior, obs, mask, jax.random.key(seed))
-        return jax.tree.map(lambda x: np.asarray(x)[0] if single else np.asarray(x), decision)
+        return obs, mask, single
 
     def _checked(self, mask: np.ndarray, batch: tuple[int, ...]) -> np.ndarray:
         """One for each observation; the one that is given may stand for all."""
