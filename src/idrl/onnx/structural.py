@@ -20,7 +20,7 @@ def _out(equation: Any) -> Shape:
     return equation.outvars[0].aval.shape
 
 
-# -- that a broadcast may wait for ------------------------------------------------------------------
+# -- that a broadcast may wait for -----------------------------------------------------------------
 
 
 def _broadcast_in_dim(values: Values, equation: Any, x: Value) -> Value:
@@ -59,7 +59,7 @@ LAZY = {
 }  # fmt: skip
 
 
-# -- moving -----------------------------------------------------------------------------------------
+# -- moving ----------------------------------------------------------------------------------------
 
 
 def _reshape(values: Values, equation: Any, x: Value) -> Value:
@@ -139,7 +139,7 @@ def _cumsum(values: Values, equation: Any, x: Value) -> Value:
     return values.add(_out(equation), "CumSum", x, axis, reverse=int(p["reverse"]))
 
 
-# -- summing up -------------------------------------------------------------------------------------
+# -- summing up ------------------------------------------------------------------------------------
 
 
 def _reduced(kind: str):
@@ -179,7 +179,7 @@ def _best(kind: str):
     return form
 
 
-# -- products ---------------------------------------------------------------------------------------
+# -- products --------------------------------------------------------------------------------------
 
 
 def _dot_general(values: Values, equation: Any, left: Value, right: Value) -> Value:

@@ -29,8 +29,8 @@ OUTPUTS = ("action", "mu", "sigma", "rho2", "info_gain", "ratio")
 DTYPES = ("float32", "uint8")
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")  # that a StableHLO file is for
 READERS = {
-    ".onnx": "onnxruntime.InferenceSession(path)",
-    ".stablehlo": "jax.export.deserialize(bytearray(file))",
+    ".onnx": "onnxruntime.InferenceSession",
+    ".stablehlo": "jax.export.deserialize",
 }
 _MOST = 2**31  # bytes of an ONNX file: it is one message of Protocol Buffers
 

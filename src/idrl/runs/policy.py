@@ -18,8 +18,8 @@ from idrl.config import RunConfig
 from idrl.errors import IdrlError
 from idrl.ids import Decided, Decision
 from idrl.runs import exporting
-from idrl.runs.sb3 import Sb3Model
 from idrl.runs.reading import build_config, modules_of
+from idrl.runs.sb3 import Sb3Model
 from idrl.runs.sizing import memory, parameters, shapes
 from idrl.schema import current_names, to_dict
 from idrl.storage.arrays import check_finite, read_arrays, read_metadata, write_arrays

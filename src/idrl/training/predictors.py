@@ -54,7 +54,8 @@ def score_episodes(
             act = _stacked(world, player, envs)
             return whole_episodes(world, vector, seeds, envs, act, limit_steps)
 
-        return _summed(*_on_host(env, envs, play), {})
+        ended, returns, lengths = _on_host(env, envs, play)
+        return _summed(ended, returns, lengths, {})
     games = _Games(env, key, stream(key, "score", 0), episodes)
     done, kept = np.zeros(episodes, bool), None
     for t in range(limit_steps):
@@ -190,11 +191,13 @@ def _on_host(env: HostEnv, envs: int, play: Callable[[HostEnv, Any], Any]) -> An
 def _stacked(env: HostEnv, player: _Player, envs: int) -> Callable[[Fleet], np.ndarray]:
     """Shows the player what an agent would see: the newest frames of an episode together."""
     stack = Stack(env.stack, env.repeat_first)
-    seen = np.zeros((envs, *env.obs_shape), env.obs_dtype)
+    seen: Any = np.zeros((envs, *env.obs_shape), env.obs_dtype)
 
     def act(fleet: Fleet) -> np.ndarray:
         nonlocal seen
-        seen = np.asarray(stack.push(seen, fleet.obs, fleet.first))
+        frame: Any = fleet.obs
+        first: Any = fleet.first
+        seen = np.asarray(stack.push(seen, frame, first))
         return player(seen, fleet.first, fleet.allowed)
 
     return act

@@ -18,7 +18,6 @@ from idrl.training.learner import SAME, SEEDS, Learner, over_seeds, quick
 from idrl.training.program import Between, TrainState, nothing
 from idrl.training.seeding import env_seeds, stream
 
-
 Act = Callable[[Fleet], np.ndarray]
 
 
