@@ -12,10 +12,10 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-
-import idrl
 from benchmarks.export import agreement, policy_of, reader, reference, said
 from benchmarks.peers.libraries import python_of
+
+import idrl
 from idrl.agents.registry import agent_names
 from idrl.cli import main
 from idrl.runs.exporting import READERS, RULES
@@ -134,9 +134,9 @@ def test_stable_baselines_scores_a_trained_agent_as_we_do(run):
     python = os.environ.get("IDRL_SB3_PYTHON") or str(python_of("sb3"))
     if not Path(python).exists():
         pytest.skip("Stable-Baselines3 is not installed here: make bench-setup")
+    script = Path(__file__).with_name("sb3_habits.py")
     done = subprocess.run(
-        [python, "-W", "ignore", str(Path(__file__).with_name("sb3_habits.py")), sysconfig.get_path("purelib"),
-         str(run.path)],
+        [python, "-W", "ignore", str(script), sysconfig.get_path("purelib"), str(run.path)],
         capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

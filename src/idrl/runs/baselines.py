@@ -20,11 +20,11 @@ from idrl.training.predictors import is_predictor, score_window
 class Baseline:
     """Takes down how something with a `predict` scores, by the protocol of the run `like`: on its
     task, for as many steps an evaluation. It stands beside that run in `idrl report` and `idrl
-    compare` once each of its `seeds` was evaluated at the end of training.
+    compare` once each of its `seeds` was evaluated at the end of training::
 
         baseline = idrl.Baseline("sb3-dqn", like="runs/dqn-ids-cartpole-001")
         for steps in baseline.schedule:
-            model.learn(baseline.every_steps, reset_num_timesteps=False)
+            model.learn(steps - model.num_timesteps, reset_num_timesteps=False)
             baseline.evaluate(model, steps=steps)
 
     A score is the highest evaluation of a seed, so whoever is evaluated once has fewer chances than

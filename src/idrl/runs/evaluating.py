@@ -54,6 +54,8 @@ def evaluate(
     episodes = 100 if episodes is None else episodes
     if episodes <= 0:
         raise IdrlError(f"episodes is {episodes}; it must be positive.")
+    if limit_steps <= 0:
+        raise IdrlError(f"limit_steps is {limit_steps}; it must be positive.")
     if seed is not None and not 0 <= seed < 2**31:
         raise IdrlError(f"seed is {seed}; it is a whole number from 0 to 2147483647.")
     if not isinstance(agent, Policy | Run | str | Path):

@@ -7,6 +7,7 @@ left open. A function has no chance in it: whatever depends on a random key is r
 from __future__ import annotations
 
 import os
+import re
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -200,7 +201,8 @@ def _stablehlo(policy: Any, function: Function, about: dict[str, str]) -> bytes:
     def policy_function(*inputs):
         return function(*inputs)
 
-    policy_function.__name__ = "idrl_" + "_".join(about[name] for name in ("agent", "rule"))
+    name = "_".join(("idrl", about["agent"], about["rule"]))
+    policy_function.__name__ = re.sub(r"\W", "_", name, flags=re.ASCII)
     made = jax_export.export(jax.jit(policy_function), platforms=PLATFORMS)
     return bytes(made(*function.inputs.values()).serialize())
 
