@@ -305,11 +305,11 @@ def test_answers_that_are_no_actions_are_refused():
     ):
         model = Lean()
         model.answer = answer
-        player = predictors._Player(model, 2, "cartpole")
+        player = predictors.Asked(model, 2, "cartpole")
         with pytest.raises(idrl.IdrlError, match=match):
             player(OBS, np.ones(50, bool), None)
     with pytest.raises(idrl.IdrlError, match="`action_masks`"):
-        predictors._Player(Lean(), 2, "cartpole")(
+        predictors.Asked(Lean(), 2, "cartpole")(
             OBS, np.ones(50, bool), np.ones((50, 2), bool) & [True, False]
         )
     for thing, how, match in (

@@ -44,7 +44,7 @@ def score_episodes(
     model: Predictor, env: Env | HostEnv, seed: int, episodes: int, limit_steps: int
 ) -> Score:
     """As `evaluation.play_episodes` of an agent."""
-    player = _Player(model, actions_of(env), env.name)
+    player = Asked(model, actions_of(env), env.name)
     key = seed_key(seed)
     if isinstance(env, HostEnv):
         envs = min(episodes, _SIDE_BY_SIDE)
@@ -74,7 +74,7 @@ def score_window(
     model: Predictor, env: Env | HostEnv, seed: int, number: int, steps: int, envs: int
 ) -> Score:
     """As evaluation `number` of a run: the episodes that `steps` steps complete."""
-    player = _Player(model, actions_of(env), env.name)
+    player = Asked(model, actions_of(env), env.name)
     key = seed_key(seed)
     if isinstance(env, HostEnv):
         seeds = env_seeds(jax.random.key_data(key)[None], "evaluate", number, envs).reshape(-1)
@@ -90,8 +90,8 @@ def score_window(
     return _summed(*jax.tree.map(lambda *x: np.stack(x), *rows))
 
 
-class _Player:
-    """Asks the model, and looks at what it says before an environment is told."""
+class Asked:
+    """A model that plays: what it says is looked at before an environment is told."""
 
     def __init__(self, model: Predictor, actions: Actions, env: str):
         self.model, self.actions, self.env = model, actions, env
@@ -171,7 +171,7 @@ class _Games:
         self._step = jax.jit(step)
         self._allowed = jax.jit(lambda worlds: allowed(env, task, worlds))
 
-    def step(self, player: _Player) -> tuple[np.ndarray, Any, Any, Any]:
+    def step(self, player: Asked) -> tuple[np.ndarray, Any, Any, Any]:
         worlds = self.worlds
         action = player(worlds.obs, worlds.first, self._allowed(worlds))
         self.worlds, seen = self._step(worlds, action, self.loop, self.t)
@@ -188,7 +188,7 @@ def _on_host(env: HostEnv, envs: int, play: Callable[[HostEnv, Any], Any]) -> An
         vector.close()
 
 
-def _stacked(env: HostEnv, player: _Player, envs: int) -> Callable[[Fleet], np.ndarray]:
+def _stacked(env: HostEnv, player: Asked, envs: int) -> Callable[[Fleet], np.ndarray]:
     """Shows the player what an agent would see: the newest frames of an episode together."""
     stack = Stack(env.stack, env.repeat_first)
     seen: Any = np.zeros((envs, *env.obs_shape), env.obs_dtype)
