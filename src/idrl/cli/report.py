@@ -54,10 +54,16 @@ def _report(options, console) -> int:
 
 
 def _compare(options, console) -> int:
-    from idrl.runs.comparing import compare
+    from idrl.report import comparing
 
-    sides = [_side(side) for side in (options.one, options.other)]
-    found = compare(*sides, env=options.env, episodes=options.episodes)
+    one, other = (_side(side) for side in (options.one, options.other))
+    how = {"env": options.env, "episodes": options.episodes}
+    if isinstance(one, str) and isinstance(other, str) and not any(how.values()):
+        found = comparing.compare(one, other)  # of tables: no need for JAX
+    else:
+        from idrl.runs.comparing import compare
+
+        found = compare(one, other, **how)
     console.print(found.sheet.rich())
     _say_left_out(found.left_out, console)
     console.print(found.verdict, markup=False)

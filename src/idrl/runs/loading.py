@@ -9,7 +9,6 @@ import numpy as np
 
 from idrl.agents import make_agent
 from idrl.errors import IdrlError
-from idrl.runs.exporting import refusal
 from idrl.runs.policy import Policy, load_policy
 from idrl.runs.run import Run, newest_checkpoint, open_run
 from idrl.storage import checkpoint
@@ -25,6 +24,8 @@ def load(path: str | Path | Run, seed: int | None = None, weights: str = "best")
     if not isinstance(path, Run) and Path(path).is_file():
         if seed is not None:
             raise IdrlError(f"{str(path)!r} holds one agent: omit seed={seed}.")
+        from idrl.runs.exporting import refusal
+
         told = refusal(Path(path))
         if told is not None:
             raise IdrlError(told)

@@ -17,7 +17,6 @@ from idrl.agents import Agent, make_agent
 from idrl.config import RunConfig
 from idrl.errors import IdrlError
 from idrl.ids import Decided, Decision
-from idrl.runs import exporting
 from idrl.runs.reading import build_config, modules_of
 from idrl.runs.sb3 import Sb3Model
 from idrl.runs.sizing import memory, parameters, shapes
@@ -77,6 +76,8 @@ class Policy:
         are allowed. Observations are float32, and uint8 where the trunk takes images of bytes;
         `dtype` says otherwise.
         """
+        from idrl.runs import exporting  # which most who load an agent have no use for
+
         return exporting.export(self, path, rule, mask, dtype)
 
     def sb3(self, env: Any = None, seed: int = 0) -> Sb3Model:
