@@ -42,7 +42,7 @@ def compare(
     first = known.config.seed if isinstance(known, Run) else 0
     count = EPISODES if episodes is None else episodes
     world = task if isinstance(task, str) else own_env(task)
-    name = task if isinstance(task, str) else own_env(task).name
+    name = world if isinstance(world, str) else world.name
     found = []
     for side in opened:
         scores = _scores(side, world, count, first)
