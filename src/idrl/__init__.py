@@ -25,7 +25,8 @@ _HOME = {
     "Score": "training.evaluation",
     "play": "inspect.play.episode",
     "explain": "inspect.explain",
-    "compare": "report.comparing",
+    "compare": "runs.comparing",
+    "Baseline": "runs.baselines",
     "register_agent": "agents",
     "agent": "agents.registry",
     "AgentSpec": "agents",
@@ -77,10 +78,11 @@ if TYPE_CHECKING:  # what __getattr__ finds, for type checkers and editors
     from idrl.inspect.play.episode import play  # noqa: F401
     from idrl.networks.heads import ActorHead, Head, MlpHead, Transition, head  # noqa: F401
     from idrl.networks.trunks import Trunk, trunk  # noqa: F401
-    from idrl.report.comparing import compare  # noqa: F401
     from idrl.report.writing import make_report as report  # noqa: F401
     from idrl.runs.api import Run, evaluate, load, open_run, train  # noqa: F401
+    from idrl.runs.baselines import Baseline  # noqa: F401
     from idrl.runs.callbacks import Callback, EvaluationResult, TrainingProgress  # noqa: F401
+    from idrl.runs.comparing import compare  # noqa: F401
     from idrl.runs.policy import Policy  # noqa: F401
     from idrl.runs.tables import RecordTable  # noqa: F401
     from idrl.storage.sinks import Sink, SinkRun, sink  # noqa: F401

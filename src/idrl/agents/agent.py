@@ -124,12 +124,14 @@ class Agent:
         return self.modules[name].apply(params["heads"][name], features)
 
     def outputs(
-        self, params, prior, obs: jax.Array, key=None, *, acting: bool = False, noisy: bool = True
-    ) -> dict[str, Any]:
+        self, params, prior, obs: jax.Array, key=None, *, acting: bool = False, noisy: bool = True,
+        midpoints: bool = False,
+    ) -> dict[str, Any]:  # fmt: skip
         """What each head says of `obs` `[B, ...]`; gradients to the trunk as the heads declare.
 
         `key` is for heads with chance in them: noisy weights (unless `noisy` is false) and the
-        fractions of implicit quantiles, which are fewer and bent by risk when `acting`.
+        fractions of implicit quantiles (unless `midpoints`: then they are evenly spaced), which are
+        fewer and bent by risk when `acting`.
         """
         features = self.trunk.apply(params["trunk"], obs)
         out: dict[str, Any] = {}
@@ -139,15 +141,18 @@ class Agent:
             chance = {}
             if key is not None:
                 tau, noise = jax.random.split(jax.random.fold_in(key, number))
-                chance = {"tau": tau, "noise": noise} if noisy else {"tau": tau}
+                chance = {"noise": noise} if noisy else {}
+                chance |= {} if midpoints else {"tau": tau}
             out[name] = self.modules[name].apply(params["heads"][name], seen, acting, rngs=chance)
             if name in prior:
                 fixed = prior[name]["scale"] * self._raw(prior[name], name, obs)
                 out[name] = out[name] + jax.lax.stop_gradient(fixed)
         return out
 
-    def beliefs(self, params, prior, obs: jax.Array, key=None, noisy: bool = False) -> Beliefs:
-        out = self.outputs(params, prior, obs, key, acting=True, noisy=noisy)
+    def beliefs(
+        self, params, prior, obs: jax.Array, key=None, noisy: bool = False, midpoints: bool = False
+    ) -> Beliefs:
+        out = self.outputs(params, prior, obs, key, acting=True, noisy=noisy, midpoints=midpoints)
         q_heads = self.heads[self.q_name].q_heads(out[self.q_name])
         if self.z_name is None:
             return Beliefs(q_heads)
@@ -160,25 +165,27 @@ class Agent:
 
     def choose(
         self, rule: Rule, params, prior, obs, first, memory, key, step, mask=None, *,
-        noisy: bool = False,
+        noisy: bool = False, midpoints: bool = False,
     ) -> tuple[Decided, jax.Array]:  # fmt: skip
         """A `Decision` for `obs` `[E, ...]`, and the memory; `first` `[E]` marks new episodes.
         `mask` `[E, A]` is true where an action is allowed; a state in which none is has all.
 
-        `noisy` moves noisy weights: for exploring, not for evaluating."""
+        `noisy` moves noisy weights: for exploring, not for evaluating. `midpoints` asks for evenly
+        spaced quantiles where they would be drawn."""
         considered = self.consider(
-            rule, params, prior, obs, first, memory, key, step, mask, noisy=noisy
-        )
+            rule, params, prior, obs, first, memory, key, step, mask,
+            noisy=noisy, midpoints=midpoints,
+        )  # fmt: skip
         return considered.decision, considered.memory
 
     def consider(
         self, rule: Rule, params, prior, obs, first, memory, key, step, mask=None, *,
-        noisy: bool = False,
+        noisy: bool = False, midpoints: bool = False,
     ) -> Considered:  # fmt: skip
         """The same, and what was believed of the actions that were compared."""
         memory_key, rule_key = jax.random.split(key)
         memory = rule.remember(memory, first, memory_key, self.k)
-        beliefs = self.beliefs(params, prior, obs, jax.random.fold_in(key, 2), noisy)
+        beliefs = self.beliefs(params, prior, obs, jax.random.fold_in(key, 2), noisy, midpoints)
         mask = None if mask is None else some_allowed(mask)
         context = RuleContext(step, memory, rule_key, mask)
         decision = rule(beliefs, context)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import jax
@@ -104,6 +104,10 @@ class WithEpsilon(Rule):
     @property
     def randomises(self) -> bool:
         return max(self.epsilon_start, self.epsilon_end) > 0
+
+    @property
+    def without_epsilon(self) -> Rule:
+        return replace(self, epsilon_start=0.0, epsilon_end=0.0)
 
     def check_actor(self, where: str, actor_name: str, has_density: bool) -> None:
         super().check_actor(where, actor_name, has_density)
@@ -226,6 +230,10 @@ class EpsilonGreedy(Rule):
     @property
     def needs_discrete(self) -> bool:
         return True
+
+    @property
+    def without_epsilon(self) -> Rule:
+        return Greedy()
 
     def epsilon(self, step: jax.Array) -> jax.Array:
         return _line(step, self.start, self.end, self.decay_steps)

@@ -143,10 +143,11 @@ class ControlAgent(Agent):
 
     def consider(
         self, rule: Rule, params, prior, obs, first, memory, key, step, mask=None, *,
-        noisy: bool = False,
+        noisy: bool = False, midpoints: bool = False,
     ) -> Considered:  # fmt: skip
         assert mask is None
-        memory_key, rule_key, set_key, chance = jax.random.split(key, 4)
+        memory_key, rule_key, set_key, head_key = jax.random.split(key, 4)
+        chance = None if midpoints else head_key
         head = rule.remember(memory[:, 0].astype(jnp.int32), first, memory_key, self.k)
         out = self.actor_module.apply(params["heads"][self.actor_name], self._features(params, obs))
         before, actor = memory[:, 1:], self.actor.mean(out)

@@ -84,6 +84,11 @@ class Rule(Part, category="rule"):
         return False
 
     @property
+    def without_epsilon(self) -> Rule:
+        """The same without the actions at random that are put on top of it."""
+        return self
+
+    @property
     def example_agents(self) -> tuple[str, str]:
         """Agents that explore alike, for discrete and for continuous actions."""
         return "dqn", "td3"

@@ -12,6 +12,7 @@ from typing import NoReturn
 from idrl import __version__
 from idrl.cli.bandit import add_parser as add_bandit
 from idrl.cli.bsuite import add_parser as add_bsuite
+from idrl.cli.export import add_parser as add_export
 from idrl.cli.play import add_parser as add_play
 from idrl.cli.report import add_parsers as add_reports
 from idrl.cli.sweep import add_parser as add_sweep
@@ -119,6 +120,7 @@ def parser() -> argparse.ArgumentParser:
     c.set_defaults(call=_list)
     add_bandit(commands)
     add_bsuite(commands)
+    add_export(commands)
     add_play(commands)
     add_reports(commands)
     add_sweep(commands)
@@ -131,7 +133,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 # Commands that agents and environments of one's own may be given to.
-_OPEN = ("train", "evaluate", "explain", "list", "bsuite", "play", "sweep")
+_OPEN = (
+    "train", "evaluate", "explain", "list", "bsuite", "play", "sweep", "export", "compare",
+)  # fmt: skip
 _LISTS = ("agents", "envs", "rules", "heads", "trunks", "optimisers")
 _LONG = ("train", "sweep", "bsuite")  # whose work is more than what they print
 

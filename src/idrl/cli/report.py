@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
+from pathlib import Path
+
 from idrl.report.sheets import FORMATS
+from idrl.system import plugins
 
 
 def add_parsers(commands) -> None:
@@ -20,8 +24,13 @@ def add_parsers(commands) -> None:
     c.set_defaults(call=_report)
 
     c = commands.add_parser("compare", help="which of two runs is better, with what probability")
-    c.add_argument("one", metavar="RUN_A", help="a run folder, or a folder of one agent's runs")
+    c.add_argument(
+        "one", metavar="RUN_A",
+        help="a run folder, a folder of one agent's runs, or FILE.py:NAME, an object with predict",
+    )  # fmt: skip
     c.add_argument("other", metavar="RUN_B")
+    c.add_argument("--env", help="play this task anew (default: the run's)")
+    c.add_argument("--episodes", type=_count, help="play so many anew (default with objects: 100)")
     c.set_defaults(call=_compare)
 
     c = commands.add_parser("paper", help="the paper's Table 1, recomputed from its scores")
@@ -45,13 +54,36 @@ def _report(options, console) -> int:
 
 
 def _compare(options, console) -> int:
-    from idrl.report.comparing import compare
+    from idrl.report import comparing
 
-    found = compare(options.one, options.other)
+    one, other = (_side(side) for side in (options.one, options.other))
+    how = {"env": options.env, "episodes": options.episodes}
+    if isinstance(one, str) and isinstance(other, str) and not any(how.values()):
+        found = comparing.compare(one, other)  # of tables: no need for JAX
+    else:
+        from idrl.runs.comparing import compare
+
+        found = compare(one, other, **how)
     console.print(found.sheet.rich())
     _say_left_out(found.left_out, console)
     console.print(found.verdict, markup=False)
     return 0
+
+
+def _side(given: str):
+    """A path, or the object that FILE.py:NAME or module:NAME stands for."""
+    if Path(given).exists() or ":" not in given:
+        return given
+    from idrl.system.devices import prepare
+
+    prepare()  # an import may be the first to use JAX
+    return plugins.named_object(given)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 1 or more")
+    return int(text)
 
 
 def _say_left_out(left_out, console) -> None:

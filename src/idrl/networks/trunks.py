@@ -40,6 +40,11 @@ class Trunk(Part, category="trunk"):
         """Whether its compiled programs take so much memory on a CPU that it is worth keeping."""
         return False
 
+    @property
+    def takes_bytes(self) -> bool:
+        """Whether observations are images of bytes, which it scales itself."""
+        return False
+
     def operations(self, parameters: int) -> float:
         """Of one observation's pass through its `parameters` numbers, roughly."""
         return 2.0 * parameters
@@ -110,6 +115,10 @@ class NatureCnn(Trunk):
 
     @property
     def large_programs(self) -> bool:
+        return True
+
+    @property
+    def takes_bytes(self) -> bool:
         return True
 
     def operations(self, parameters: int) -> float:

@@ -25,21 +25,30 @@ class AgentComparison(NamedTuple):
         return f"AgentComparison({self.verdict})"
 
 
-class _Side(NamedTuple):
+class Side(NamedTuple):
+    """What is compared: scores of seeds, by task and by how they were come by."""
+
     name: str
-    scores: dict[tuple[str, Protocol], np.ndarray]
-    left_out: list[LeftOut]
+    scores: dict[tuple[str, Protocol | str], np.ndarray]
+    left_out: list[LeftOut] = []
 
 
 def compare(one: str | PathLike[str], other: str | PathLike[str]) -> AgentComparison:
     """Two runs, or two folders of runs of one agent each, by the best evaluation of each seed, task
     by task: `chance` that the first is better, a `verdict` in words, and the numbers as `sheet`."""
     one, other = fspath(one), fspath(other)
-    a, b = _side(one), _side(other)
+    return compare_sides(
+        _side(one), _side(other), (one, other), "The highest evaluation of each seed"
+    )
+
+
+def compare_sides(a: Side, b: Side, places: tuple[str, str], what: str) -> AgentComparison:
+    """`what` their scores are; `places` tell them apart where their names do not."""
     tasks = [key for key in a.scores if key in b.scores]
     if not tasks:
         raise IdrlError(_nothing_shared(a, b))
-    names = (a.name, b.name) if a.name != b.name else (words.name(one), words.name(other))
+    alike = a.name == b.name
+    names = (words.name(places[0]), words.name(places[1])) if alike else (a.name, b.name)
     columns = [Column("task"), Column(names[0], 0), Column(names[1], 0), Column("seeds")]
     columns += [Column(name, 2) for name in ("P(first better)", "from", "to")]
     rows: list[list] = []
@@ -50,7 +59,7 @@ def compare(one: str | PathLike[str], other: str | PathLike[str]) -> AgentCompar
     ours, theirs = ([side.scores[key] for key in tasks] for side in (a, b))
     chance = chance_better(ours, theirs)
     notes = [
-        "The highest evaluation of each seed, mean ± half of Student's 95% interval over seeds. "
+        f"{what}, mean ± half of Student's 95% interval over seeds. "
         "P: that a seed of the first scores above one of the second (a tie counts half), with its "
         "95% bootstrap interval."
     ]
@@ -65,10 +74,11 @@ def compare(one: str | PathLike[str], other: str | PathLike[str]) -> AgentCompar
     )
 
 
-def _side(path: str) -> _Side:
+def _side(path: str) -> Side:
     records, left_out = read_runs([path])
     found, repeated = sections(records)
-    scores, labels = {}, set()
+    scores: dict[tuple[str, Protocol | str], np.ndarray] = {}
+    labels = set()
     for section in found:
         for task, groups in section.tasks.items():
             if len(groups) > 1:
@@ -80,10 +90,10 @@ def _side(path: str) -> _Side:
                 scores[task, section.protocol] = group.scores()
                 labels.add(label)
     name = labels.pop() if len(labels) == 1 else words.name(path)
-    return _Side(name, scores, left_out + repeated)
+    return Side(name, scores, left_out + repeated)
 
 
-def _nothing_shared(a: _Side, b: _Side) -> str:
+def _nothing_shared(a: Side, b: Side) -> str:
     ours, theirs = (dict(side.scores.keys()) for side in (a, b))
     shared = [task for task in ours if task in theirs]
     if shared:

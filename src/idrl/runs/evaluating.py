@@ -26,6 +26,7 @@ from idrl.storage.arrays import check_finite
 from idrl.storage.folder import RunFolder
 from idrl.system.devices import prepare
 from idrl.training.evaluation import Score
+from idrl.training.predictors import Predictor, is_predictor, score_episodes
 from idrl.training.program import Best, RunProgram, TrainState, playing_view
 from idrl.training.seeding import task_of
 
@@ -33,7 +34,7 @@ LIMIT_STEPS = 108_000
 
 
 def evaluate(
-    agent: Policy | Run | str | Path, env: Any = None, *, episodes: int | None = None,
+    agent: Policy | Run | str | Path | Predictor, env: Any = None, *, episodes: int | None = None,
     seed: int | None = None, frames: int | None = None, limit_steps: int = LIMIT_STEPS,
 ) -> Score:  # fmt: skip
     """Scores over whole episodes (100), by the agent's evaluation rule.
@@ -44,14 +45,21 @@ def evaluate(
     are played: those of another seed than the agent's. With `frames` an Atari run is scored by the
     paper's protocol: so many frames, and the mean over the episodes completed in them. An episode
     that goes on after `limit_steps` counts with what it has by then.
+
+    Anything else with a `predict(observation, state, episode_start, deterministic)`, as the models
+    of Stable-Baselines3 have it, plays in `env` the episodes that an agent of `seed` (0) would.
     """
     if episodes is not None and frames is not None:
         raise IdrlError("episodes and frames both say how long to play: omit one.")
     episodes = 100 if episodes is None else episodes
     if episodes <= 0:
         raise IdrlError(f"episodes is {episodes}; it must be positive.")
+    if limit_steps <= 0:
+        raise IdrlError(f"limit_steps is {limit_steps}; it must be positive.")
     if seed is not None and not 0 <= seed < 2**31:
         raise IdrlError(f"seed is {seed}; it is a whole number from 0 to 2147483647.")
+    if not isinstance(agent, Policy | Run | str | Path):
+        return _of_predictor(agent, env, episodes, frames, limit_steps, seed or 0)
     source = agent if isinstance(agent, Policy) else open_run(agent)
     name = env if isinstance(env, str) else source.config.env
     window = None if frames is None else steps_of(frames, name)
@@ -66,6 +74,22 @@ class _Scoring(NamedTuple):
     limit_steps: int
     window: int | None  # steps to play instead
     seed: int | None
+
+
+def _of_predictor(
+    model: Any, env: Any, episodes: int, frames: int | None, limit_steps: int, seed: int
+) -> Score:
+    if not is_predictor(model):
+        raise IdrlError(
+            f"{type(model).__name__} is nothing to evaluate: give a run, a loaded agent, or an "
+            "object with predict(observation, state, episode_start, deterministic)."
+        )
+    if frames is not None:
+        raise IdrlError("frames is for runs and agents of idrl; say how many episodes instead.")
+    if env is None:
+        raise IdrlError(f"{type(model).__name__} does not say what it plays: pass env=….")
+    prepare()
+    return score_episodes(model, own_env(env), seed, episodes, limit_steps)
 
 
 def _of_policy(policy: Policy, env: Any, how: _Scoring) -> Score:

@@ -24,6 +24,11 @@ def load(path: str | Path | Run, seed: int | None = None, weights: str = "best")
     if not isinstance(path, Run) and Path(path).is_file():
         if seed is not None:
             raise IdrlError(f"{str(path)!r} holds one agent: omit seed={seed}.")
+        from idrl.runs.exporting import refusal
+
+        told = refusal(Path(path))
+        if told is not None:
+            raise IdrlError(told)
         return load_policy(Path(path))
     run = open_run(path)
     place = newest_checkpoint(run)

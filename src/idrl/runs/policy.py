@@ -18,6 +18,7 @@ from idrl.config import RunConfig
 from idrl.errors import IdrlError
 from idrl.ids import Decided, Decision
 from idrl.runs.reading import build_config, modules_of
+from idrl.runs.sb3 import Sb3Model
 from idrl.runs.sizing import memory, parameters, shapes
 from idrl.schema import current_names, to_dict
 from idrl.storage.arrays import check_finite, read_arrays, read_metadata, write_arrays
@@ -62,6 +63,28 @@ class Policy:
             raise IdrlError(f"{str(path)!r} cannot be written: {error}.") from None
         return path
 
+    def export(
+        self, path: str | Path, *, rule: str = "evaluate", mask: bool = False,
+        dtype: str | None = None,
+    ) -> Path:  # fmt: skip
+        """Write a function of observations for programs without idrl: as ONNX where `path` ends in
+        `.onnx`, for JAX and XLA elsewhere where it ends in `.stablehlo`.
+
+        It takes `observation` `[batch, ...]` and says `action`, `mu`, `sigma`, `rho2`, `info_gain`
+        and `ratio` by the rule the agent is evaluated with, or explores with (`rule="explore"`, its
+        schedules at their end), unless that draws. With `mask` a second input says which actions
+        are allowed. Observations are float32, and uint8 where the trunk takes images of bytes;
+        `dtype` says otherwise.
+        """
+        from idrl.runs import exporting  # which most who load an agent have no use for
+
+        return exporting.export(self, path, rule, mask, dtype)
+
+    def sb3(self, env: Any = None, seed: int = 0) -> Sb3Model:
+        """As a model of Stable-Baselines3 would be: for its `evaluate_policy`, and with the `env`
+        that it asks for, its `EvalCallback`. `seed` is for rules that draw."""
+        return Sb3Model(self, env, seed)
+
     def _choose(self, rule, noisy, params, prior, obs, mask, key):
         n = obs.shape[0]
         steps = jnp.int32(self.config.training.steps)  # schedules at their end
@@ -96,6 +119,12 @@ class Policy:
         return f"Policy({title}, seed {self.seed}, observations {shape}, {actions})"
 
     def _call(self, function, obs, mask, seed) -> Decided:
+        obs, mask, single = self.checked(obs, mask)
+        decision = function(self.params, self.prior, obs, mask, jax.random.key(seed))
+        return jax.tree.map(lambda x: np.asarray(x)[0] if single else np.asarray(x), decision)
+
+    def checked(self, obs: Any, mask: Any) -> tuple[np.ndarray, np.ndarray | None, bool]:
+        """A batch of observations and of masks, and whether a single one was given."""
         obs = np.asarray(obs)
         shape = self.agent.obs_shape
         if obs.shape[obs.ndim - len(shape) :] != shape or obs.ndim not in (
@@ -117,8 +146,7 @@ class Policy:
             obs, mask = obs[None], None if mask is None else mask[None]
         if obs.dtype == np.float64:
             obs = obs.astype(np.float32)
-        decision = function(self.params, self.prior, obs, mask, jax.random.key(seed))
-        return jax.tree.map(lambda x: np.asarray(x)[0] if single else np.asarray(x), decision)
+        return obs, mask, single
 
     def _checked(self, mask: np.ndarray, batch: tuple[int, ...]) -> np.ndarray:
         """One for each observation; the one that is given may stand for all."""

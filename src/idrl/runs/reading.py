@@ -19,6 +19,11 @@ def read_run(folder: RunFolder) -> RunConfig:
     """Refuses a run whose plugins are not there; see `plugins.need`."""
     about = folder.read_about()
     what = f"the run {str(folder.path)!r}"
+    if about.get("baseline"):
+        raise IdrlError(
+            f"{str(folder.path)!r} holds the scores of a baseline and no agent; idrl report and "
+            "idrl compare read it."
+        )
     return build_config(
         folder.read_config(), about.get("plugins", []), what, bool(about.get("deterministic"))
     )

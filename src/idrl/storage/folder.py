@@ -181,6 +181,7 @@ def _are_sinks(told: Any) -> bool:
 # What others rely on in run.json; all else in it is for people.
 _ABOUT = {
     "id": _is_plain, "sinks": _are_sinks, "env_object": flag, "deterministic": flag,
+    "baseline": flag,
     "unit": _is_plain, "unit_per_step": lambda x: count(10_000)(x) and x > 0,
     "plugins": are_plugins,
 }  # fmt: skip

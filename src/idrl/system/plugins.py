@@ -54,6 +54,43 @@ def load(names: Iterable[str]) -> None:
         remember(name, file)
 
 
+def named_object(given: str) -> Any:
+    """What the user names as FILE.py:NAME or module:NAME. It is imported for this once."""
+    place, _, name = given.rpartition(":")
+    if not place or not name.isidentifier():
+        raise IdrlError(
+            f"{given!r} names no object: it is written like baseline.py:model or "
+            "package.module:model."
+        )
+    try:
+        with _at_it(place):
+            module = _of_file(Path(place)) if place.endswith(".py") else _of_name(place)
+    except IdrlError:
+        raise
+    except Exception as error:
+        raise IdrlError(f"{place!r} cannot be imported: {_said(error)}.") from None
+    if not hasattr(module, name):
+        raise IdrlError(f"{place!r} has no {name!r}.")
+    return getattr(module, name)
+
+
+def _of_file(file: Path) -> Any:
+    if not file.is_file():
+        raise IdrlError(f"there is no file {str(file)!r}.")
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    _add(str(file.absolute().parent))
+    spec.loader.exec_module(module)
+    return module
+
+
+def _of_name(name: str) -> Any:
+    _add(os.getcwd())  # an installed command does not look there by itself
+    return importlib.import_module(name)
+
+
 def are_installed() -> bool:
     return bool(metadata.entry_points(group=GROUP))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -17,6 +18,57 @@ from idrl.training.hosted.window import Window
 from idrl.training.learner import SAME, SEEDS, Learner, quick
 from idrl.training.program import Between, TrainState, nothing
 from idrl.training.seeding import env_seeds, stream
+
+Act = Callable[[Fleet], np.ndarray]
+
+
+def window_episodes(
+    env: HostEnv, vector: Vector, seed: np.ndarray, seeds: int, steps: int, act: Act,
+    between: Between = nothing,
+) -> list[list[tuple[float, int]]]:  # fmt: skip
+    """For each of `seeds`, whose environments lie side by side, return and length of the episodes
+    that count in a window of `steps`."""
+    fleet = fleets.begin(env, vector, seed)
+    windows = [Window(seed.size // seeds, steps) for _ in range(seeds)]
+    nobody, over = np.full(seed.size, NO_SEED), False
+    while not over:
+        between()
+        fleet = fleets.advance(vector, fleet, act(fleet), nobody)
+        seen = (fleet.ended, fleet.episode_return, fleet.episode_length)
+        each = zip(*(by_seed(x, seeds) for x in seen), strict=True)
+        # All of them, also those that know enough: none may stop the others' counting.
+        over = all([w.add(*x) for w, x in zip(windows, each, strict=True)])
+    return [window.scores() for window in windows]
+
+
+def whole_episodes(
+    env: HostEnv, vector: Vector, seeds: np.ndarray, envs: int, act: Act, limit_steps: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Whether it ended, return and length of every episode of `seeds` `[S, episodes]`, played in
+    `envs` environments of each. Who plays which is settled before, or the quick ends of bad
+    episodes would make room for more of them."""
+    whose, number = np.divmod(np.arange(len(seeds) * envs), envs)  # the next episode of each
+    fleet = fleets.begin(env, vector, seeds[whose, number])
+    episodes = seeds.shape[1]
+    ended, returns, lengths = (
+        np.zeros(seeds.shape, bool),
+        np.zeros(seeds.shape),
+        np.zeros(seeds.shape),
+    )
+    playing, seed = np.ones(len(number), bool), np.full(len(number), NO_SEED)
+    while playing.any():
+        action = env.only(playing, act(fleet))
+        fleet = fleets.advance(vector, fleet, action, seed)
+        over = playing & (fleet.ended | (fleet.episode_length >= limit_steps))
+        place = whose[over], number[over]
+        ended[place] = True
+        returns[place] = fleet.episode_return[over]
+        lengths[place] = fleet.episode_length[over]
+        number = number + envs * over
+        playing = number < episodes
+        following = seeds[whose, np.minimum(number, episodes - 1)]
+        seed = np.where(over & playing, following, NO_SEED)
+    return ended, returns, lengths
 
 
 class HostEvaluator:
@@ -67,19 +119,9 @@ class HostEvaluator:
         return self._play(player, seeds.reshape(-1), steps, nothing)
 
     def _play(self, player: _Player, seed: np.ndarray, steps: int, between: Between) -> Score:
-        envs = self.evaluation.envs
-        vector = self._vector(envs)
-        fleet = fleets.begin(self.env, vector, seed)
-        windows = [Window(envs, steps) for _ in range(self.seeds)]
-        nobody, over = np.full(seed.size, NO_SEED), False
-        while not over:
-            between()
-            fleet = fleets.advance(vector, fleet, player.act(fleet), nobody)
-            seen = (fleet.ended, fleet.episode_return, fleet.episode_length)
-            each = zip(*(by_seed(x, self.seeds) for x in seen), strict=True)
-            # All of them, also those that know enough: none may stop the others' counting.
-            over = all([w.add(*x) for w, x in zip(windows, each, strict=True)])
-        return self._summed([window.scores() for window in windows])
+        vector = self._vector(self.evaluation.envs)
+        found = window_episodes(self.env, vector, seed, self.seeds, steps, player.act, between)
+        return self._summed(found)
 
     def _summed(self, found: list[list[tuple[float, int]]]) -> Score:
         """Of each seed's episodes."""
@@ -92,30 +134,13 @@ class HostEvaluator:
         return self._score(ended, returns, lengths, {})
 
     def episodes(self, state: TrainState, episodes: int, limit_steps: int) -> Score:
-        """As `evaluation.play_episodes`: each counts once, however short. Who plays which is
-        settled before, or the quick ends of bad episodes would make room for more of them."""
+        """As `evaluation.play_episodes`: each counts once, however short."""
         envs = min(episodes, self.evaluation.envs)
         vector = self._vector(envs)
         seeds = env_seeds(state.key, "score", 0, episodes)
-        whose, number = np.divmod(np.arange(self.seeds * envs), envs)  # the next episode of each
-        fleet = fleets.begin(self.env, vector, seeds[whose, number])
         player = _Player(self, state, state.best.params, -1, envs)
-        shape = (self.seeds, episodes)
-        ended, returns, lengths = np.zeros(shape, bool), np.zeros(shape), np.zeros(shape)
-        playing, seed = np.ones(len(number), bool), np.full(len(number), NO_SEED)
-        while playing.any():
-            action = self.env.only(playing, player.act(fleet))
-            fleet = fleets.advance(vector, fleet, action, seed)
-            over = playing & (fleet.ended | (fleet.episode_length >= limit_steps))
-            place = whose[over], number[over]
-            ended[place] = True
-            returns[place] = fleet.episode_return[over]
-            lengths[place] = fleet.episode_length[over]
-            number = number + envs * over
-            playing = number < episodes
-            following = seeds[whose, np.minimum(number, episodes - 1)]
-            seed = np.where(over & playing, following, NO_SEED)
-        return self._score(*(x.T[:, :, None] for x in (ended, returns, lengths)), {})
+        found = whole_episodes(self.env, vector, seeds, envs, player.act, limit_steps)
+        return self._score(*(x.T[:, :, None] for x in found), {})
 
     def close(self) -> None:
         for vector in self.vectors.values():

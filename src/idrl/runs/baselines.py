@@ -1,0 +1,113 @@
+"""Scores of agents from elsewhere, in a folder that reports and comparisons read as a run's."""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from idrl.envs.checking import own_env
+from idrl.errors import IdrlError
+from idrl.runs.evaluating import check_fits
+from idrl.runs.run import Run, open_run
+from idrl.storage.folder import RunFolder, free_name
+from idrl.system import words
+from idrl.system.devices import prepare
+from idrl.training.evaluation import Score
+from idrl.training.predictors import is_predictor, score_window
+
+
+class Baseline:
+    """Takes down how something with a `predict` scores, by the protocol of the run `like`: on its
+    task, for as many steps an evaluation. It stands beside that run in `idrl report` and `idrl
+    compare` once each of its `seeds` was evaluated at the end of training::
+
+        baseline = idrl.Baseline("sb3-dqn", like="runs/dqn-ids-cartpole-001")
+        for steps in baseline.schedule:
+            model.learn(steps - model.num_timesteps, reset_num_timesteps=False)
+            baseline.evaluate(model, steps=steps)
+
+    A score is the highest evaluation of a seed, so whoever is evaluated once has fewer chances than
+    the run: the schedule is the run's own.
+    """
+
+    def __init__(
+        self, name: str, like: str | PathLike[str] | Run, *, seeds: int = 1,
+        out: str | Path | None = None, env: Any = None,
+    ):  # fmt: skip
+        run = like if isinstance(like, Run) else open_run(fspath(like))
+        if not isinstance(name, str) or not name.strip() or name != words.name(name):
+            raise IdrlError(f"a baseline cannot be called {name!r}; a name is a word, as 'my-dqn'.")
+        if type(seeds) is not int or seeds < 1:
+            raise IdrlError(f"seeds is {seeds!r}; it is a whole number, 1 or more.")
+        about = RunFolder.open(run.path).read_about()
+        if env is None and about.get("env_object"):
+            raise IdrlError("this run was trained on an environment object; pass it as env=….")
+        prepare()
+        self.name, self.config = name, run.config
+        self.env = own_env(run.config.env if env is None else env)
+        check_fits(self.env, *RunFolder.open(run.path).read_shapes())
+        self.seeds = range(run.config.seed, run.config.seed + seeds)
+        evaluation = run.config.evaluation
+        config = {
+            "agent": name, "env": run.config.env, "seed": run.config.seed, "seeds": seeds,
+            "training": {"steps": run.config.training.steps},
+            "evaluation": {
+                "every_steps": evaluation.every_steps, "steps": evaluation.steps,
+                "envs": evaluation.envs,
+            },
+        }  # fmt: skip
+        kept = ("obs_shape", "num_actions", "action_box", "unit", "unit_per_step", "env_object")
+        told = {key: about[key] for key in kept if key in about} | {"baseline": True}
+        path = Path(out) if out else free_name(Path("runs"), f"{name}-{run.config.env}")
+        self._folder = RunFolder.create(path, config, told)
+        self._best = dict.fromkeys(self.seeds, float("-inf"))
+
+    @property
+    def path(self) -> Path:
+        return self._folder.path
+
+    @property
+    def every_steps(self) -> int:
+        """Of training between two evaluations of the run."""
+        return self.config.evaluation.every_steps
+
+    @property
+    def schedule(self) -> list[int]:
+        """After how many steps the run was evaluated, and the baseline is."""
+        steps = self.config.training.steps
+        return sorted({*range(self.every_steps, steps, self.every_steps), steps})
+
+    def evaluate(self, model: Any, *, seed: int | None = None, steps: int | None = None) -> Score:
+        """Score `model` as it is after `steps` steps (default: at the end), as `seed` (the first)
+        would be, and take it down."""
+        seed = self.seeds[0] if seed is None else seed
+        steps = self.config.training.steps if steps is None else steps
+        if not is_predictor(model):
+            raise IdrlError(
+                f"{type(model).__name__} has no predict(observation, state, episode_start, "
+                "deterministic)."
+            )
+        if seed not in self.seeds:
+            raise IdrlError(
+                f"the baseline has seeds {self.seeds[0]} to {self.seeds[-1]}, not {seed}."
+            )
+        if type(steps) is not int or not 0 <= steps <= self.config.training.steps:
+            raise IdrlError(f"steps is {steps!r}; the run has {self.config.training.steps:,}.")
+        how = self.config.evaluation
+        score = score_window(model, self.env, seed, steps // how.every_steps, how.steps, how.envs)
+        mean = float(score.return_mean)
+        self._best[seed] = max(self._best[seed], mean if mean == mean else float("-inf"))
+        row = {
+            "seed": seed, "steps": steps, "episodes": int(score.episodes), "return_mean": mean,
+            "best": self._best[seed], "return_std": float(score.return_std),
+            "length_mean": float(score.length_mean),
+        }  # fmt: skip
+        self._folder.tables["evaluations"].append([row])
+        return score
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def __repr__(self) -> str:
+        return f"Baseline({words.title(self.name, self.config.env)}, {str(self.path)!r})"

@@ -1,0 +1,82 @@
+"""Runs against each other, or against anything with a `predict`."""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+from typing import Any
+
+import numpy as np
+
+from idrl.envs.checking import own_env
+from idrl.errors import IdrlError
+from idrl.report import comparing
+from idrl.report.comparing import AgentComparison, Side
+from idrl.runs.evaluating import evaluate
+from idrl.runs.policy import Policy
+from idrl.runs.run import Run, open_run
+from idrl.system import words
+from idrl.training.predictors import is_predictor
+
+EPISODES = 100
+
+
+def compare(
+    one: Any, other: Any, *, env: Any = None, episodes: int | None = None
+) -> AgentComparison:
+    """Which is better, with what probability: `chance` that the first is, a `verdict` in words, and
+    the numbers as `sheet`.
+
+    Two runs, or two folders of runs of one agent each, by the best evaluation of each seed, task by
+    task. Where a side is an agent or an object with a `predict` (or several, one a seed), or where
+    `env` or `episodes` is said, both play so many whole episodes (100) anew, runs with the best
+    weights of each seed; `env` is the run's own unless said.
+    """
+    sides = (one, other)
+    if env is None and episodes is None and all(isinstance(x, str | PathLike) for x in sides):
+        return comparing.compare(one, other)
+    opened = [_opened(side) for side in sides]
+    known = next((x for x in opened if isinstance(x, Run | Policy)), None)
+    if env is None and known is None:
+        raise IdrlError("neither side says what it plays: pass env=….")
+    task = known.config.env if env is None and known is not None else env
+    first = known.config.seed if isinstance(known, Run) else 0
+    count = EPISODES if episodes is None else episodes
+    world = task if isinstance(task, str) else own_env(task)
+    name = world if isinstance(world, str) else world.name
+    found = []
+    for side in opened:
+        scores = _scores(side, world, count, first)
+        found.append(Side(_name(side), {(name, f"{count} episodes"): scores}))
+    places = tuple(words.name(getattr(x, "path", x)) for x in opened)
+    a, b = found
+    what = f"The best weights of each seed over {count} whole episodes"
+    return comparing.compare_sides(a, b, (places[0], f"{places[1]} (second)"), what)
+
+
+def _opened(side: Any) -> Any:
+    if isinstance(side, Policy):
+        return side
+    if isinstance(side, str | PathLike):
+        return side if isinstance(side, Run) else open_run(fspath(side))
+    models = list(side) if isinstance(side, list | tuple) else [side]
+    if not models or not all(map(is_predictor, models)):
+        raise IdrlError(
+            f"{type(side).__name__} is nothing to compare: give a run, a loaded agent, or objects "
+            "with predict(observation, state, episode_start, deterministic)."
+        )
+    return models
+
+
+def _scores(side: Any, env: Any, episodes: int, first: int) -> np.ndarray:
+    if isinstance(side, list):  # each as the run's seed of the same number would play
+        each = [
+            evaluate(model, env, episodes=episodes, seed=first + i) for i, model in enumerate(side)
+        ]
+        return np.array([score.return_mean for score in each], np.float64)
+    own = isinstance(env, str) and env == side.config.env
+    score = evaluate(side, None if own else env, episodes=episodes)
+    return np.atleast_1d(np.asarray(score.return_mean, np.float64))
+
+
+def _name(side: Any) -> str:
+    return words.name(type(side[0]).__name__ if isinstance(side, list) else side.config.agent)
