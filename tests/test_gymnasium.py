@@ -204,6 +204,7 @@ def test_a_seed_is_the_same_alone_and_among_others():
     assert len({x.tobytes() for x in together.worlds.fleet.obs}) == 6
 
 
+@pytest.mark.slow
 def test_updates_see_the_rows_before_and_actions_the_weights_after(monkeypatch):
     """The order of the device's queue, and that no timing changes it."""
 

@@ -274,6 +274,7 @@ def test_nothing_is_shown_of_what_is_not_allowed(run, tmp_path, capsys):
     assert {*run.distributions["quantity"]} >= {"regret", "ratio", "sigma2"}
 
 
+@pytest.mark.slow
 def test_a_policy_takes_masks(run):
     policy, obs = idrl.load(run), np.eye(9)
     for action in range(5):

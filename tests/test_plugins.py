@@ -91,6 +91,7 @@ def test_a_run_remembers_its_plugin_and_imports_what_the_user_allowed(tmp_path, 
     assert marker.exists()
 
 
+@pytest.mark.slow
 def test_a_file_and_a_saved_agent_import_nothing_by_themselves(tmp_path, capsys):
     here = tmp_path / "here"
     marker = write(here, "evil")

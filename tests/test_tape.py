@@ -100,6 +100,7 @@ def test_what_is_shed_comes_back(tmp_path):
     tape.close()
 
 
+@pytest.mark.slow
 def test_a_killed_run_ends_with_the_same_bits(run, tmp_path, often):
     path = tmp_path / "killed"
     with pytest.raises(MemoryError):

@@ -129,6 +129,7 @@ def test_ends_of_episodes(terminates, observations, ended):
 # -- seeds --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_seed_is_the_same_alone_and_among_others():
     many, alone = program(4), program(1, seed=2)
     together, _ = many.start(many.seed_keys(0))
@@ -297,6 +298,7 @@ def test_acting_is_random_until_learning_starts():
     assert 0.3 < actions.mean() < 0.7
 
 
+@pytest.mark.slow
 def test_bootstrapped_follows_one_head_an_episode():
     change = _without_z(SMALL) | {"seeds": 2}
     config = resolve("bootstrapped-dqn", "deep_sea/4", changes=[change])

@@ -10,7 +10,6 @@ from pathlib import Path
 import jax
 
 from idrl.errors import IdrlError
-from idrl.system.threefry import write_out
 
 _DETERMINISTIC = "--xla_gpu_deterministic_ops"
 _WORTH_KEEPING_S = 0.05  # of compiling
@@ -25,7 +24,6 @@ def prepare(deterministic: bool = False) -> None:
     if deterministic:
         _same_bits()
     _use_all_cores()
-    write_out()
     if getattr(jax.config, "jax_compilation_cache_dir", None) is None:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "idrl" / "xla"
         jax.config.update("jax_compilation_cache_dir", str(cache))

@@ -8,6 +8,7 @@ counter, so a seed draws the same numbers alone or among others.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from idrl.agents import Agent
 from idrl.agents.agent import refresh_target
 from idrl.agents.metrics import diagnostics as diagnostics_of
 from idrl.replay import ring as ring
-from idrl.system.devices import sharing
+from idrl.system.devices import cores, sharing
 from idrl.training import distributions
 from idrl.training.ahead import Ahead, Early
 from idrl.training.batching import loop, over_seeds
@@ -296,9 +297,19 @@ class Learner:
         return jax.device_put(tree, NamedSharding(self.mesh, SEEDS))
 
 
-def quick() -> dict[str, int] | None:
-    """Compiler options of what runs once or rarely: 10 s of compiling become 3."""
-    return {"xla_backend_optimization_level": 1} if jax.default_backend() == "cpu" else None
+@functools.cache
+def quick() -> dict[str, Any] | None:
+    """Compiler options of what runs once or rarely: 10 s of compiling become 2."""
+    if jax.default_backend() != "cpu":
+        return None
+    level = {"xla_backend_optimization_level": 1}
+    # Fusions by way of MLIR, each a module of LLVM's own, take twice the time of all the rest.
+    plain = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": cores()}
+    try:
+        jax.jit(lambda x: x, compiler_options=level | plain).lower(0.0).compile()
+    except jax.errors.JaxRuntimeError:  # an XLA without these options
+        return level
+    return level | plain
 
 
 def key_of(state: TrainState, name: str, number) -> jax.Array:
