@@ -31,6 +31,7 @@ def alone(tmp_path, monkeypatch):
     """A user who never allowed anything, in an empty folder."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setattr(plugins, "_loaded", [])
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
     monkeypatch.setattr(sys, "path", list(sys.path))
     here = tmp_path / "here"
     here.mkdir()

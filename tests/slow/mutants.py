@@ -82,8 +82,8 @@ MUTANTS = {
     ),
     "a seed used twice": Mutant(
         "training/learner.py",
-        "jnp.arange(seed, seed + self.seeds, dtype=jnp.uint32)",
-        "seed + jnp.arange(self.seeds, dtype=jnp.uint32) // 2",
+        "np.arange(seed, seed + self.seeds, dtype=np.uint32)",
+        "seed + np.arange(self.seeds, dtype=np.uint32) // 2",
         "test_training.py::test_seeds_differ_in_everything",
     ),
     "an evaluation that explores": Mutant(

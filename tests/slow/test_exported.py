@@ -203,7 +203,7 @@ def test_a_baseline_stands_beside_runs(run, tmp_path, capsys):
 
 
 def test_compare_plays_against_an_object_of_a_file(run, tmp_path, capsys):
-    file = tmp_path / "mine.py"
+    file = tmp_path / "own_model.py"
     file.write_text(
         "class Lean:\n"
         "    def predict(self, observation, state, episode_start, deterministic):\n"
