@@ -32,7 +32,13 @@ def noops_told(vector):
     return told
 
 
-@pytest.mark.parametrize("game", REFERENCES)
+@pytest.mark.parametrize(
+    "game",
+    [
+        pytest.param(game, marks=() if game in ("breakout", "pong") else pytest.mark.slow)
+        for game in REFERENCES
+    ],
+)
 def test_equals_the_nature_protocol_frame_by_frame(game):
     env = env_of(game)
     vector, plain = env.make(2), Nature(REFERENCES[game], 7)

@@ -135,7 +135,9 @@ class _Told:
     score = None
 
 
-@pytest.mark.parametrize("method", ["on_progress", "on_evaluation"])
+@pytest.mark.parametrize(
+    "method", ["on_progress", pytest.param("on_evaluation", marks=pytest.mark.slow)]
+)
 def test_one_that_raises_loses_nothing(method, alone, tmp_path):
     callback = Raises(method, at=150)
     says = rf"Raises\.{method} raised KeyError: 'no such\\nthing'\. The run is saved at step "

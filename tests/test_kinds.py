@@ -27,12 +27,14 @@ CASES = {
     "bdqn": ("deep_sea/4", ["heads.q.k=2", "heads.q.fit_batch=16"]),  # bayesian, thompson
     "c51-thompson": ("deep_sea/4", ["heads.q.k=2", "evaluate.kind=vote"]),  # return_thompson
     "iqn-ids": ("deep_sea/4", ["heads.q.k=2", "heads.z.samples=4", "heads.z.act_samples=4"]),
-    "qr-dqn": ("deep_sea/4", ["heads.z.quantiles=4", "learning.priority=0.5"]),
-    "bootstrapped-ucb": ("picture", ["heads.q.k=2", "heads.q.mask_prob=0.5"]),  # nature_cnn
-    "td3": ("pendulum", []),  # actor, gaussian_noise, follow
-    "sac": ("pendulum", []),  # gaussian_actor, sample
-    "ddpg-ou": ("pendulum", []),  # ou_noise
-}
+    "qrdqn-ids": (  # quantile, ucb; nature_cnn; with bootstrap masks and priorities
+        "picture",
+        ["explore.kind=ucb", "heads.q.k=2", "heads.q.mask_prob=0.5", "heads.z.quantiles=4",
+         "learning.priority=0.5"],
+    ),
+    "sac": ("pendulum", []),  # gaussian_actor, sample, follow
+    "td3": ("pendulum", ["explore.kind=ou_noise", "evaluate.kind=gaussian_noise"]),  # actor
+}  # fmt: skip
 
 
 idrl.register_env("picture", Catch)
