@@ -18,6 +18,7 @@ from idrl.config import resolve
 from idrl.runs.exporting import OUTPUTS
 from idrl.runs.policy import Policy
 from idrl.runs.sizing import shapes
+from idrl.system import plugins
 from idrl.training import predictors
 
 OBS = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
@@ -319,3 +320,29 @@ def test_answers_that_are_no_actions_are_refused():
     ):
         with pytest.raises(idrl.IdrlError, match=match):
             idrl.evaluate(thing, **how)
+
+
+@pytest.mark.parametrize(
+    "answer", [(0, None, None), ([[0], [0, 1]], None), (["left"], None), (None, None)]
+)
+def test_an_answer_that_is_no_action_is_one_sentence(answer):
+    class Odd:
+        def predict(self, observation, state, episode_start, deterministic):
+            return answer
+
+    with pytest.raises(idrl.IdrlError, match="Odd.predict") as refused:
+        predictors.Asked(Odd(), 2, "cartpole")(OBS[:1], np.ones(1, bool), None)
+    assert "\n" not in str(refused.value)
+
+
+def test_an_object_of_a_file_may_be_of_a_class_that_asks_for_its_module(tmp_path):
+    file = tmp_path / "model.py"
+    file.write_text(
+        "from __future__ import annotations\n"
+        "from dataclasses import dataclass\n"
+        "@dataclass\n"
+        "class Model:\n"
+        "    actions: int = 3\n"
+        "model = Model()\n"
+    )
+    assert plugins.named_object(f"{file}:model").actions == 3

@@ -180,6 +180,9 @@ def test_a_baseline_stands_beside_runs(run, tmp_path, capsys):
         for steps in baseline.schedule:
             score = baseline.evaluate(Lean(), seed=seed, steps=steps)
     assert score.episodes > 10
+    between, before = (baseline.evaluate(Lean(), steps=n).return_mean for n in (5_000, 4_000))
+    own = baseline.evaluate(Lean()).return_mean
+    assert between == own != before, "an end between two evaluations is the later of them"
     found = idrl.compare(run, baseline)
     assert "dqn-ids is better than lean" in found.verdict
     assert main(["report", str(run.path), str(tmp_path / "lean"), "-o", str(tmp_path / "r")]) == 0

@@ -27,7 +27,7 @@ def test_a_mistake_is_found(name, tmp_path, record_property):
     file.write_text(text.replace(mutant.right, mutant.wrong), encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist",
-         str(TESTS / mutant.caught_by)],
+         "--tier", "test", str(TESTS / mutant.caught_by)],
         env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True,
     )  # fmt: skip
     fell = re.findall(r"^FAILED tests/(\S+)", done.stdout, re.MULTILINE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+import os
 
 from idrl.report.sheets import FORMATS
 from idrl.system import plugins
@@ -72,7 +72,7 @@ def _compare(options, console) -> int:
 
 def _side(given: str):
     """A path, or the object that FILE.py:NAME or module:NAME stands for."""
-    if Path(given).exists() or ":" not in given:
+    if ":" not in given or os.path.exists(given):
         return given
     from idrl.system.devices import prepare
 

@@ -61,6 +61,8 @@ class Baseline:
         told = {key: about[key] for key in kept if key in about} | {"baseline": True}
         path = Path(out) if out else free_name(Path("runs"), f"{name}-{run.config.env}")
         self._folder = RunFolder.create(path, config, told)
+        found = {int(row["steps"]) for row in run.evaluations}
+        self._run_steps = sorted(found | {run.config.training.steps}) if found else []
         self._best = dict.fromkeys(self.seeds, float("-inf"))
 
     @property
@@ -74,7 +76,10 @@ class Baseline:
 
     @property
     def schedule(self) -> list[int]:
-        """After how many steps the run was evaluated, and the baseline is."""
+        """After how many steps the run was evaluated, and the baseline is. A run that has not been
+        evaluated yet will be about as often."""
+        if self._run_steps:
+            return self._run_steps
         steps = self.config.training.steps
         return sorted({*range(self.every_steps, steps, self.every_steps), steps})
 
@@ -95,7 +100,8 @@ class Baseline:
         if type(steps) is not int or not 0 <= steps <= self.config.training.steps:
             raise IdrlError(f"steps is {steps!r}; the run has {self.config.training.steps:,}.")
         how = self.config.evaluation
-        score = score_window(model, self.env, seed, steps // how.every_steps, how.steps, how.envs)
+        number = -(-steps // how.every_steps)  # as a run counts: its end may be between two
+        score = score_window(model, self.env, seed, number, how.steps, how.envs)
         mean = float(score.return_mean)
         self._best[seed] = max(self._best[seed], mean if mean == mean else float("-inf"))
         row = {

@@ -39,7 +39,7 @@ def compare(
     if env is None and known is None:
         raise IdrlError("neither side says what it plays: pass env=….")
     task = known.config.env if env is None and known is not None else env
-    first = known.config.seed if isinstance(known, Run) else 0
+    first = known.seed if isinstance(known, Policy) else known.config.seed if known else 0
     count = EPISODES if episodes is None else episodes
     world = task if isinstance(task, str) else own_env(task)
     name = world if isinstance(world, str) else world.name
@@ -47,7 +47,7 @@ def compare(
     for side in opened:
         scores = _scores(side, world, count, first)
         found.append(Side(_name(side), {(name, f"{count} episodes"): scores}))
-    places = tuple(words.name(getattr(x, "path", x)) for x in opened)
+    places = tuple(words.name(x.path) if isinstance(x, Run) else _name(x) for x in opened)
     a, b = found
     what = f"The best weights of each seed over {count} whole episodes"
     return comparing.compare_sides(a, b, (places[0], f"{places[1]} (second)"), what)

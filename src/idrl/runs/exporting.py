@@ -63,8 +63,21 @@ def export(policy: Any, path: str | Path, rule: str, mask: bool, dtype: str | No
         "rule": rule,
     }
     write = _onnx if path.suffix == ".onnx" else _stablehlo
-    write_new(path, write(policy, function, about))
+    try:
+        made = write(policy, function, about)
+    except IdrlError:
+        raise
+    except Exception as error:  # what a part of somebody's own computes
+        raise IdrlError(
+            f"{_named(policy)} cannot be written as {path.suffix}: {_line(error)}."
+        ) from error
+    write_new(path, made)
     return path
+
+
+def _line(error: Exception) -> str:
+    said = " ".join(str(error).split())[:200].rstrip(".")
+    return f"{type(error).__name__}: {said}"
 
 
 def _check_installed(kind: str) -> None:
@@ -86,7 +99,11 @@ def check_target(path: Path) -> None:
         raise IdrlError(
             f"{name} does not say what to export to; the name ends in {' or '.join(READERS)}."
         )
-    if path.exists() or path.is_symlink():
+    try:
+        exists = path.exists() or path.is_symlink()
+    except OSError as error:  # a name too long, a folder that may not be looked into
+        raise IdrlError(f"{name} cannot be written: {error.strerror}.") from None
+    if exists:
         raise IdrlError(f"{name} exists already; choose another name.")
     if not path.parent.is_dir():
         raise IdrlError(f"there is no folder {str(path.parent)!r} to write {path.name!r} to.")
@@ -99,10 +116,12 @@ def write_new(path: Path, data: bytes) -> None:
     try:
         draft.write_bytes(data)
         sync(draft)
+        check_target(path)  # tracing takes seconds, in which others may have written it
         os.replace(draft, path)
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise IdrlError(f"{str(path)!r} cannot be written: {error}.") from None
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def trace(policy: Any, rule: str, *, mask: bool = False, dtype: str | None = None) -> Function:
@@ -142,10 +161,9 @@ def trace(policy: Any, rule: str, *, mask: bool = False, dtype: str | None = Non
     except IdrlError:
         raise
     except Exception as error:  # of a part of somebody's own
-        line = " ".join(str(error).split())[:200].rstrip(".")
         raise IdrlError(
             f"{_named(policy)} cannot be exported: a part of it does not work with a batch of any "
-            f"size: {type(error).__name__}: {line}."
+            f"size: {_line(error)}."
         ) from error
     jaxpr, used = partial_eval.dce_jaxpr(
         traced.jaxpr, [True] * len(OUTPUTS), [False] + [True] * (len(leaves) + len(inputs))

@@ -12,7 +12,9 @@ import jax
 from idrl.errors import IdrlError
 
 _DETERMINISTIC = "--xla_gpu_deterministic_ops"
-_WORTH_KEEPING_S = 0.05  # of compiling
+# Of compiling a program. JAX keeps what took a second; a run has ten programs that take less.
+_JAXS_OWN_S, _WORTH_KEEPING_S = 1.0, 0.05
+_LEAST = "jax_persistent_cache_min_compile_time_secs"
 # Numbers of glibc's malloc.h, and what they are set to.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _KEEPING = {_TRIM_THRESHOLD: 2**31 - 1, _MMAP_THRESHOLD: 2**30}
@@ -27,8 +29,8 @@ def prepare(deterministic: bool = False) -> None:
     if getattr(jax.config, "jax_compilation_cache_dir", None) is None:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "idrl" / "xla"
         jax.config.update("jax_compilation_cache_dir", str(cache))
-        # JAX keeps what took a second; a run has ten programs that take less.
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", _WORTH_KEEPING_S)
+        if getattr(jax.config, _LEAST) == _JAXS_OWN_S:
+            jax.config.update(_LEAST, _WORTH_KEEPING_S)
 
 
 def sharing(seeds: int, devices: int) -> int:

@@ -77,12 +77,19 @@ def named_object(given: str) -> Any:
 def _of_file(file: Path) -> Any:
     if not file.is_file():
         raise IdrlError(f"there is no file {str(file)!r}.")
-    spec = importlib.util.spec_from_file_location(file.stem, file)
+    # Known to Python while it runs, as dataclasses and pickle expect, by a name of its own.
+    name = f"_idrl_object_{file.stem}"
+    spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     _add(str(file.absolute().parent))
-    spec.loader.exec_module(module)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
     return module
 
 

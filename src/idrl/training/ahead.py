@@ -53,5 +53,6 @@ class Ahead:
         self._pool.shutdown(wait=False)
 
     def close(self) -> None:
-        """What is not begun is not needed any more; the rest cannot be stopped."""
-        self._pool.shutdown(cancel_futures=True)
+        """What is not begun is not needed any more; the rest cannot be stopped, and nobody waits
+        for it but the end of the process."""
+        self._pool.shutdown(wait=False, cancel_futures=True)

@@ -109,6 +109,8 @@ class Asked:
                 np.asarray(obs), state=self.state, episode_start=np.asarray(first),
                 deterministic=True, **more,
             )  # fmt: skip
+            action, self.state = found if isinstance(found, tuple) else (found, None)
+            action = np.asarray(action)
         except IdrlError:
             raise
         except Exception as error:
@@ -117,8 +119,7 @@ class Asked:
                 f"{self.name}.predict(observation, state, episode_start, deterministic) failed on "
                 f"{self.env}: {type(error).__name__}: {line}."
             ) from error
-        action, self.state = found if isinstance(found, tuple) else (found, None)
-        return self._checked(np.asarray(action), len(first), mask)
+        return self._checked(action, len(first), mask)
 
     def _checked(self, action: np.ndarray, count: int, mask: Any) -> np.ndarray:
         if isinstance(self.actions, Box):
@@ -139,10 +140,11 @@ class Asked:
         return action.astype(np.int32)
 
     def _wrong(self, action: np.ndarray, wanted: str) -> IdrlError:
+        numbers = action.size and action.dtype.kind in "biuf"
+        ends = f", from {action.min()} to {action.max()}" if numbers else ""
         return IdrlError(
-            f"{self.name}.predict answered {action.dtype} of shape {action.shape}, from "
-            f"{action.min() if action.size else '-'} to {action.max() if action.size else '-'}; "
-            f"the actions of {self.env} are {wanted}."
+            f"{self.name}.predict answered {action.dtype} of shape {action.shape}{ends}; the "
+            f"actions of {self.env} are {wanted}."
         )
 
 
