@@ -25,7 +25,7 @@ import numpy as np
 import idrl
 from idrl.cli import app as cli
 from idrl.inspect.play import episode
-from idrl.report import writing
+from idrl.report import run_figures, writing
 from idrl.runs import api, session
 from idrl.sweep import driving, engines, probing, speeds
 from idrl.training import compiled, learner
@@ -156,7 +156,7 @@ def try_case(number: int, kit: Path, box: Path, found: list) -> dict:
         mutations.alone(box / "kit")
     line = commands(field.file, box, chance)
     writing.write_figures = real_figures if chance.random() < 0.1 else lambda *a, **k: []
-    api.draw_figures = real_drawing if chance.random() < 0.15 else lambda *a: None
+    run_figures.draw_figures = real_drawing if chance.random() < 0.15 else lambda *a: None
     before = untouched(box)
     forget()
     base, clock = peak(), time.process_time()
@@ -173,7 +173,7 @@ def try_case(number: int, kit: Path, box: Path, found: list) -> dict:
     }  # fmt: skip
 
 
-real_figures, real_drawing = writing.write_figures, api.draw_figures
+real_figures, real_drawing = writing.write_figures, run_figures.draw_figures
 
 
 def main() -> None:
