@@ -37,6 +37,7 @@ class Corridor:
         return state, idrl.Step(obs, jnp.where(done, 1.0, 0.0), done, jnp.bool_(False))
 
 
+@pytest.mark.slow
 def test_an_object_a_factory_and_a_name_train_alike(tmp_path):
     idrl.register_env("corridor", Corridor)
     runs = [

@@ -144,7 +144,7 @@ def test_the_checker_passes_on_what_is_wrapped(name):
 # -- steps --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("terminates", [True, False])
+@pytest.mark.parametrize("terminates", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_rows_of_the_replay_are_the_episodes(terminates):
     p = program(functools.partial(Toy, terminates))
     last = collect(p)[-1].state

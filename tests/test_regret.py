@@ -128,6 +128,7 @@ def run(tmp_path_factory):
     return idrl.train("dqn-ids", "noisy_chain/4", seeds=2, settings=SMALL, out=path)
 
 
+@pytest.mark.slow
 def test_columns_of_a_run(run):
     episodes, evaluations = run.episodes, run.evaluations
     assert (episodes["regret"] == episodes["bad"]).all()  # 1 less what the goal pays
