@@ -79,6 +79,7 @@ def test_starts_are_after_0_to_30_frames():
     assert set(np.concatenate(unseeded).tolist()) == set(range(31))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [{}, {"release": True}])
 def test_threads_replay_and_evaluation_change_nothing_they_should_not(how):
     env = env_of("breakout", sticky=0.25, threads=1, **how)
@@ -142,6 +143,7 @@ def test_for_evaluation_there_are_no_lost_lives():
     playing.close()
 
 
+@pytest.mark.slow
 def test_a_journal_leads_back_to_where_games_were():
     """Of unequal histories, one of which was reset with a seed on the way."""
     env = env_of("breakout")

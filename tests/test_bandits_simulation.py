@@ -46,6 +46,7 @@ def test_ids_about_the_optimist_is_ahead_where_noise_is_uneven(setting):
         assert at_most < 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["ids", "ids-ucb", "ucb"])
 def test_a_simulation_is_ask_and_tell(rule):
     seed = 11

@@ -99,6 +99,7 @@ def test_they_see_what_is_recorded_and_change_nothing(alone, tmp_path):
     assert np.concatenate(best).tolist() == run.evaluations["best"].tolist()
 
 
+@pytest.mark.slow
 def test_false_stops_a_run_that_can_go_on(alone, tmp_path):
     keeps = Keeps()
     run = train(tmp_path / "run", callbacks=[Stops(200), keeps])

@@ -284,6 +284,7 @@ class Lean:
         return (action if self.answer is None else self.answer(action)), self.count
 
 
+@pytest.mark.slow
 def test_anything_with_a_predict_is_scored_over_whole_episodes():
     model = Lean()
     score = idrl.evaluate(model, "cartpole", episodes=10)

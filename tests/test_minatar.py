@@ -40,6 +40,7 @@ def test_shapes_and_bytes(game):
     assert step.terminated.dtype == step.truncated.dtype == bool
 
 
+@pytest.mark.slow
 def test_sticky_actions_repeat_the_last():
     env = make_env("minatar/breakout?sticky=0.5")
     task = env.task(KEY)
@@ -59,7 +60,10 @@ def test_sticky_actions_repeat_the_last():
         ("breakout", "1000", {(999, ""): (0, 0), (10_000_000, ""): (0, 0), (999, "?"): (0, 0),
                               (1000, "?"): (0, 1)}),
         # freeway's end is the game's own, as in the reference
-        ("freeway", "2500", {(2500, ""): (0, 0), (2501, ""): (1, 0), (2500, "?"): (0, 1)}),
+        pytest.param(
+            "freeway", "2500", {(2500, ""): (0, 0), (2501, ""): (1, 0), (2500, "?"): (0, 1)},
+            marks=pytest.mark.slow,
+        ),
     ],
 )  # fmt: skip
 def test_games_have_no_time_limit_but_the_one_that_is_asked_for(game, limit, ends):
