@@ -15,11 +15,13 @@ from idrl import onnx
 from idrl.agents import make_agent
 from idrl.cli import main
 from idrl.config import resolve
+from idrl.runs.baselines import numbered
 from idrl.runs.exporting import OUTPUTS
 from idrl.runs.policy import Policy
 from idrl.runs.sizing import shapes
 from idrl.system import plugins
 from idrl.training import predictors
+from idrl.training.spec import cadence, due
 
 OBS = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
 
@@ -347,3 +349,16 @@ def test_an_object_of_a_file_may_be_of_a_class_that_asks_for_its_module(tmp_path
         "model = Model()\n"
     )
     assert plugins.named_object(f"{file}:model").actions == 3
+
+
+def test_a_baseline_numbers_its_evaluations_as_a_run_does():
+    each = {"every_steps": 300, "steps": 40, "envs": 2}
+    training = {"steps": 1_000, "envs": 2}
+    learning = {"learning_starts_steps": 64}
+    how = resolve("dqn", "cartpole", changes=[{
+        "evaluation": each, "training": training, "learning": learning}])  # fmt: skip
+    c = cadence(how.training, how.evaluation, how.learning, 100, None, True)
+    for iteration in range(1, c.total + 1):
+        steps = min(c.steps_at(iteration), 1_000)
+        if iteration == c.total or due(c.steps_at(iteration - 1), c.steps_at(iteration), 300):
+            assert numbered(steps, 300, 1_000) == c.evaluation(iteration), steps

@@ -28,7 +28,7 @@ def of(item) -> str:
 
 def chosen(config) -> str | None:
     """The tier that is asked for; none where paths are."""
-    named = config.invocation_params.args and config.args != config.getini("testpaths")
+    named = config.args != config.getini("testpaths")
     return config.getoption("--tier") or (None if named else "test")
 
 

@@ -18,6 +18,12 @@ class TrainingDiverged(RunFailed):
     """Losses, gradients or Q-values of every seed stopped being numbers."""
 
 
+def in_a_line(error: BaseException) -> str:
+    """Somebody else's error as part of a sentence: its kind, and what it says without the end."""
+    said = " ".join(str(error).split())[:200].rstrip(".")
+    return f"{type(error).__name__}: {said}".rstrip(": ")
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` where some known name is close, else the list of known names."""
     names = sorted(known)

@@ -18,7 +18,7 @@ from idrl.agents.composing import as_actor
 from idrl.agents.metrics import check_names
 from idrl.agents.rule_base import Beliefs, Rule, RuleContext
 from idrl.agents.spec import AgentSpec
-from idrl.errors import IdrlError
+from idrl.errors import IdrlError, in_a_line
 from idrl.ids import Decision
 from idrl.networks.heads import Head, Transition
 from idrl.schema import Part
@@ -219,8 +219,7 @@ def _blamed(part: Part) -> Iterator[None]:
             "or NumPy does; use jnp.where and jax.numpy."
         ) from None
     except Exception as error:
-        line = " ".join(str(error).split())[:200].rstrip(".")
-        raise IdrlError(f"{_named(part)} failed: {type(error).__name__}: {line}.") from error
+        raise IdrlError(f"{_named(part)} failed: {in_a_line(error)}.") from error
 
 
 def _named(part: Part) -> str:

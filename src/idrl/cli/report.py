@@ -56,7 +56,13 @@ def _report(options, console) -> int:
 def _compare(options, console) -> int:
     from idrl.report import comparing
 
-    one, other = (_side(side) for side in (options.one, options.other))
+    given = (options.one, options.other)
+    if any(map(_is_object, given)):
+        from idrl.runs.run import open_run
+
+        for path in (side for side in given if not _is_object(side)):
+            open_run(path)  # before anybody's code is run
+    one, other = (_side(side) for side in given)
     how = {"env": options.env, "episodes": options.episodes}
     if isinstance(one, str) and isinstance(other, str) and not any(how.values()):
         found = comparing.compare(one, other)  # of tables: no need for JAX
@@ -70,9 +76,13 @@ def _compare(options, console) -> int:
     return 0
 
 
+def _is_object(given: str) -> bool:
+    return ":" in given and not os.path.exists(given)
+
+
 def _side(given: str):
     """A path, or the object that FILE.py:NAME or module:NAME stands for."""
-    if ":" not in given or os.path.exists(given):
+    if not _is_object(given):
         return given
     from idrl.system.devices import prepare
 

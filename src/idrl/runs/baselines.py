@@ -17,6 +17,12 @@ from idrl.training.evaluation import Score
 from idrl.training.predictors import is_predictor, score_window
 
 
+def numbered(steps: int, every: int, total: int) -> int:
+    """Which evaluation of a run it is after `steps` steps; see `Cadence.evaluation`. A block may
+    end a little beyond a count, and the run between two."""
+    return steps // every if steps < total else -(-steps // every)
+
+
 class Baseline:
     """Takes down how something with a `predict` scores, by the protocol of the run `like`: on its
     task, for as many steps an evaluation. It stands beside that run in `idrl report` and `idrl
@@ -61,8 +67,9 @@ class Baseline:
         told = {key: about[key] for key in kept if key in about} | {"baseline": True}
         path = Path(out) if out else free_name(Path("runs"), f"{name}-{run.config.env}")
         self._folder = RunFolder.create(path, config, told)
-        found = {int(row["steps"]) for row in run.evaluations}
-        self._run_steps = sorted(found | {run.config.training.steps}) if found else []
+        last = run.config.training.steps
+        found = {min(int(row["steps"]), last) for row in run.evaluations}  # a block may go beyond
+        self._run_steps = sorted(found | {last}) if found else []
         self._best = dict.fromkeys(self.seeds, float("-inf"))
 
     @property
@@ -100,7 +107,7 @@ class Baseline:
         if type(steps) is not int or not 0 <= steps <= self.config.training.steps:
             raise IdrlError(f"steps is {steps!r}; the run has {self.config.training.steps:,}.")
         how = self.config.evaluation
-        number = -(-steps // how.every_steps)  # as a run counts: its end may be between two
+        number = numbered(steps, how.every_steps, self.config.training.steps)
         score = score_window(model, self.env, seed, number, how.steps, how.envs)
         mean = float(score.return_mean)
         self._best[seed] = max(self._best[seed], mean if mean == mean else float("-inf"))

@@ -21,7 +21,7 @@ from jax.interpreters import partial_eval
 
 from idrl import onnx
 from idrl.actions import Box
-from idrl.errors import IdrlError
+from idrl.errors import IdrlError, in_a_line
 from idrl.storage.files import open_plain, sync
 from idrl.system import words
 
@@ -69,15 +69,10 @@ def export(policy: Any, path: str | Path, rule: str, mask: bool, dtype: str | No
         raise
     except Exception as error:  # what a part of somebody's own computes
         raise IdrlError(
-            f"{_named(policy)} cannot be written as {path.suffix}: {_line(error)}."
+            f"{_named(policy)} cannot be written as {path.suffix}: {in_a_line(error)}."
         ) from error
     write_new(path, made)
     return path
-
-
-def _line(error: Exception) -> str:
-    said = " ".join(str(error).split())[:200].rstrip(".")
-    return f"{type(error).__name__}: {said}"
 
 
 def _check_installed(kind: str) -> None:
@@ -163,7 +158,7 @@ def trace(policy: Any, rule: str, *, mask: bool = False, dtype: str | None = Non
     except Exception as error:  # of a part of somebody's own
         raise IdrlError(
             f"{_named(policy)} cannot be exported: a part of it does not work with a batch of any "
-            f"size: {_line(error)}."
+            f"size: {in_a_line(error)}."
         ) from error
     jaxpr, used = partial_eval.dce_jaxpr(
         traced.jaxpr, [True] * len(OUTPUTS), [False] + [True] * (len(leaves) + len(inputs))

@@ -23,7 +23,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from idrl.errors import IdrlError
+from idrl.errors import IdrlError, in_a_line
 from idrl.system.allowed import allowed, digest, real_path, remember
 
 GROUP = "idrl.plugins"
@@ -68,7 +68,7 @@ def named_object(given: str) -> Any:
     except IdrlError:
         raise
     except Exception as error:
-        raise IdrlError(f"{place!r} cannot be imported: {_said(error)}.") from None
+        raise IdrlError(f"{place!r} cannot be imported: {in_a_line(error)}.") from None
     if not hasattr(module, name):
         raise IdrlError(f"{place!r} has no {name!r}.")
     return getattr(module, name)
@@ -115,7 +115,7 @@ def load_installed() -> None:
                 point.load()
         except Exception as error:
             warnings.warn(
-                f"the plugin {point.name!r} cannot be loaded: {_said(error)}.", stacklevel=2
+                f"the plugin {point.name!r} cannot be loaded: {in_a_line(error)}.", stacklevel=2
             )
             continue
         _installed.append(point.module)
@@ -249,7 +249,7 @@ def _import(name: str) -> None:
     except IdrlError as error:
         raise IdrlError(f"the plugin {name!r}: {error}") from None
     except Exception as error:
-        raise IdrlError(f"the plugin {name!r} cannot be imported: {_said(error)}.") from None
+        raise IdrlError(f"the plugin {name!r} cannot be imported: {in_a_line(error)}.") from None
 
 
 def _import_from(name: str, file: Path) -> None:
@@ -267,10 +267,6 @@ def _import_from(name: str, file: Path) -> None:
         raise IdrlError(
             f"the plugin {name!r} is not the one in {str(file)!r}: start a new process."
         )
-
-
-def _said(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".rstrip(".")
 
 
 def _add(folder: str) -> None:

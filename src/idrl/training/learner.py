@@ -87,7 +87,7 @@ class Learner:
         )
         # Takes nothing over: of a donated state a GPU was seen to return the weights in place of
         # the optimiser's moments as well (JAX 0.11; `benchmarks/gpu_agrees.py`).
-        self._renewed = Early(
+        self._renewed = jax.jit(
             self._over_devices(lambda *given: self._copy_target(*given).agent, (SEEDS, SAME), SEEDS)
         )
         self._choose_states: Any = lambda state: state

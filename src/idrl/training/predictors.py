@@ -14,7 +14,7 @@ import numpy as np
 from idrl.actions import Actions, Box, actions_of
 from idrl.envs.base import Env
 from idrl.envs.host import HostEnv
-from idrl.errors import IdrlError
+from idrl.errors import IdrlError, in_a_line
 from idrl.replay.ring import Stack
 from idrl.training.evaluation import Score, score_of
 from idrl.training.hosted.evaluation import whole_episodes, window_episodes
@@ -114,10 +114,9 @@ class Asked:
         except IdrlError:
             raise
         except Exception as error:
-            line = " ".join(str(error).split())[:200].rstrip(".")
             raise IdrlError(
                 f"{self.name}.predict(observation, state, episode_start, deterministic) failed on "
-                f"{self.env}: {type(error).__name__}: {line}."
+                f"{self.env}: {in_a_line(error)}."
             ) from error
         return self._checked(action, len(first), mask)
 
