@@ -44,6 +44,14 @@ class Decision(NamedTuple):
     def __repr__(self) -> str:
         return brief(self)
 
+    def times(self, unit: Array) -> Decision:
+        """The same where returns are so many times larger."""
+        square = unit**2
+        return self._replace(
+            mu=self.mu * unit, sigma=self.sigma * unit, regret=self.regret * unit,
+            rho2=self.rho2 * square, ratio=self.ratio * square,
+        )  # fmt: skip
+
     @property
     def candidates(self) -> None:
         """Actions are whole numbers, and all are compared."""

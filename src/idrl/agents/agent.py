@@ -15,6 +15,7 @@ from idrl.agents.rule_base import Beliefs, Rule, RuleContext
 from idrl.agents.spec import AgentSpec
 from idrl.ids import Decided
 from idrl.networks.heads import Transition
+from idrl.replay.ring import Seen
 
 _LARGE = 2**20  # weights of a matrix whose reading and writing takes time
 _ROWS = 16
@@ -57,6 +58,7 @@ class Agent:
         self.k = head.members
         self.mask_prob = head.mask_prob
         self.mixed = spec.learning.precision == "mixed"
+        self.measures = spec.learning.unit == "return"
         self.fit_name = max(self.heads, key=lambda name: self.heads[name].fit_batch)
         self.fit_batch = self.heads[self.fit_name].fit_batch
 
@@ -92,9 +94,12 @@ class Agent:
                 spread = self._raw(fixed, name, example_obs).var(1).mean() ** 0.5
                 fixed["scale"] = head.prior_scale / jnp.maximum(spread, 1e-8)
                 prior[name] = fixed
+        opt_state = self.optimiser.init(params)
+        if self.measures:
+            params = {**params, "units": {name: jnp.float32(0) for name in self.heads}}
         target = jax.tree.map(jnp.copy, self._cast(params))
         fast = self._cast(params) if self.mixed else None
-        return AgentState(params, target, self.optimiser.init(params), prior, fast)
+        return AgentState(params, target, opt_state, prior, fast)
 
     def _cast(self, params):
         """As updates compute with them. In mixed precision that is bfloat16 for convolutions and
@@ -157,11 +162,13 @@ class Agent:
         if self.z_name is None:
             return Beliefs(q_heads)
         head, said = self.heads[self.z_name], out[self.z_name]
-        variance = head.return_variance(said)
+        # The noise in the units of the values.
+        unit = unit_of(params, self.z_name) / unit_of(params, self.q_name)
+        variance = head.return_variance(said) * unit**2
         if key is None:
             return Beliefs(q_heads, variance)
         drawn = head.return_draw(said, jax.random.fold_in(key, len(self.modules)))
-        return Beliefs(q_heads, variance, drawn - head.q_heads(said)[..., 0, :])
+        return Beliefs(q_heads, variance, (drawn - head.q_heads(said)[..., 0, :]) * unit)
 
     def choose(
         self, rule: Rule, params, prior, obs, first, memory, key, step, mask=None, *,
@@ -190,7 +197,11 @@ class Agent:
         context = RuleContext(step, memory, rule_key, mask)
         decision = rule(beliefs, context)
         own = averaged(rule.metrics(decision, beliefs, context))
-        return Considered(decision, rule.keep(decision, context), beliefs, own)
+        kept = rule.keep(decision, context)
+        if self.measures:
+            unit = unit_of(params, self.q_name)
+            decision, beliefs = decision.times(unit), beliefs.times(unit)
+        return Considered(decision, kept, beliefs, own)
 
     def _seen(self, params, state: AgentState, batch: Transition, key) -> tuple[dict, dict, dict]:
         """Outputs before the step, and after it by the online and by the target network, each with
@@ -199,6 +210,10 @@ class Agent:
         out_tm1 = self.outputs(params, state.prior, batch.s_tm1, keys[0])
         online_t = self.outputs(params, state.prior, batch.s_t, keys[1])
         target_t = self.outputs(state.target, state.prior, batch.s_t, keys[2])
+        if batch.bounds is not None:
+            for name, head in self.heads.items():
+                low, high = (x / unit_of(params, name) for x in batch.bounds)
+                target_t[name] = head.bounded(target_t[name], low, high)
         return out_tm1, jax.lax.stop_gradient(online_t), jax.lax.stop_gradient(target_t)
 
     def loss(self, params, state: AgentState, batch: Transition, key=None):
@@ -207,7 +222,8 @@ class Agent:
         losses: dict[str, Any] = {}
         metrics: dict[str, Any] = {}
         for name, head in self.heads.items():
-            each = head.loss(out_tm1[name], online_t[name], target_t[name], batch)
+            measured = self._measured(params, name, batch)
+            each = head.loss(out_tm1[name], online_t[name], target_t[name], measured)
             losses[name] = (each if batch.weight is None else batch.weight * each).mean()
             own = head.metrics(params["heads"][name], out_tm1[name], batch)
             metrics |= {f"loss_{name}": losses[name], **averaged(own)}
@@ -215,7 +231,7 @@ class Agent:
         if batch.where is not None:
             name = self.q_name
             td_priority = self.heads[name].td_priority(
-                out_tm1[name], online_t[name], target_t[name], batch
+                out_tm1[name], online_t[name], target_t[name], self._measured(params, name, batch)
             )
         return sum(losses.values()), (metrics, td_priority)
 
@@ -224,15 +240,40 @@ class Agent:
         transition was (`[B]`, if the batch was drawn by priorities)."""
         params = state.params if state.fast is None else state.fast
         grads, (metrics, td_priority) = jax.grad(self.loss, has_aux=True)(params, state, batch, key)
-        grads = jax.tree.map(lambda g, p: g.astype(p.dtype), grads, state.params)
-        updates, opt_state = self.optimiser.update(grads, state.opt_state, state.params)
-        params = optax.apply_updates(state.params, updates)
+        weights = _weights(state.params)
+        grads = jax.tree.map(lambda g, p: g.astype(p.dtype), _weights(grads), weights)
+        updates, opt_state = self.optimiser.update(grads, state.opt_state, weights)
+        params = {**state.params, **optax.apply_updates(weights, updates)}
         metrics["grad_norm"] = norm(grads)
         return self._with(state, params)._replace(opt_state=opt_state), metrics, td_priority
 
     def _with(self, state: AgentState, params) -> AgentState:
         fast = None if state.fast is None else self._cast(params)
         return state._replace(params=params, fast=fast)
+
+    def _measured(self, params, name: str, batch: Transition) -> Transition:
+        """The batch with rewards in a head's units."""
+        return batch._replace(r_t=batch.r_t / unit_of(params, name)) if self.measures else batch
+
+    def remeasured(self, state: AgentState, seen: Seen) -> AgentState:
+        """In units that fit what was seen. They are powers of two: to change them rounds nothing,
+        and what heads say stays the same to the bit (but where a head cannot, `Head.rescaled`).
+        Before the first reward there is no unit; the first changes no weights."""
+        sizes = {"reward": jnp.sqrt(seen.square), "return": seen.largest}
+        old = state.params["units"]
+        units = {n: fitting(old[n], sizes[h.measured_by]) for n, h in self.heads.items()}
+
+        def converted(params):
+            heads = {
+                name: head.rescaled(
+                    params["heads"][name], jnp.where(old[name] > 0, old[name] / units[name], 1.0)
+                )
+                for name, head in self.heads.items()
+            }
+            return {**params, "heads": heads, "units": units}
+
+        state = self._with(state, converted(state.params))
+        return state._replace(target=converted(state.target))
 
     def refit(
         self, state: AgentState, draw: Callable[[Any], Transition], batches: int, scale, key
@@ -245,7 +286,8 @@ class Agent:
             batch = draw(number)
             seen = self._seen(state.params, state, batch, None)
             out_tm1, online_t, target_t = (out[name] for out in seen)
-            return head.evidence(out_tm1, online_t, target_t, batch)
+            measured = self._measured(state.params, name, batch)
+            return head.evidence(out_tm1, online_t, target_t, measured)
 
         found = jax.lax.fori_loop(
             1, batches, lambda n, sums: jax.tree.map(jnp.add, sums, evidence(n)), evidence(0)
@@ -253,6 +295,27 @@ class Agent:
         heads = dict(state.params["heads"])
         heads[name] = head.refit(heads[name], found, scale, key)
         return self._with(state, {**state.params, "heads": heads})
+
+
+def unit_of(params, name: str) -> jax.Array | float:
+    """What the values of a head are multiples of; 1: of the task's own rewards."""
+    if "units" not in params:
+        return 1.0
+    unit = params["units"][name]
+    return jnp.where(unit > 0, unit, 1.0)
+
+
+def fitting(unit: jax.Array, size: jax.Array) -> jax.Array:
+    """A unit that `size` is between a quarter of and one of: the old one, or the power of two above
+    the size. 0 while that is 0."""
+    new = jnp.ldexp(jnp.float32(1), jnp.frexp(size)[1])
+    fits = (size <= unit) & (size >= unit / 4)
+    return jnp.where(fits | (size == 0), unit, new)
+
+
+def _weights(params) -> dict[str, Any]:
+    """What is learned by gradients."""
+    return {name: part for name, part in params.items() if name != "units"}
 
 
 def refresh_target(state: AgentState, share: float = 1.0) -> AgentState:

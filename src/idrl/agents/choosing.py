@@ -18,71 +18,6 @@ def _compared(relative: bool, beliefs: Beliefs, context: RuleContext) -> jax.Arr
     return ids.relative(beliefs.q_heads, context.mask) if relative else beliefs.q_heads
 
 
-@rule("ids")
-@dataclass(frozen=True)
-class Ids(Rule):
-    """Smallest regret² per bit of information (Nikolov et al. 2019)."""
-
-    lam: float = 0.1  # Table 2
-    lam_end: float = 0.0  # where λ is after `lam_steps`, in a straight line
-    lam_steps: int = 0  # 0: λ stays what it is
-    rho2: float = 1.0  # Table 2; DQN-IDS only
-    noise: Literal["constant", "return", "normalized", "smoothed", "tempered"] = "normalized"
-    rho2_floor: float = 0.25  # the released code, after normalising
-    eps1: float = 1e-5  # Table 2
-    eps2: float = 1e-5  # Table 2
-    regret: Literal["conservative", "bayes"] = "conservative"
-    info_gain: Literal["log", "ucb", "variance"] = "log"
-    policy: Literal["deterministic", "additive", "randomized"] = "deterministic"
-    relative: bool = False  # σ without what a head says of all actions alike (`ids.relative`)
-    beta: float = 1.0  # additive only: squared units of return per unit of information
-
-    def check(self, where: str) -> None:
-        for name in ("lam", "lam_end", "lam_steps", "rho2_floor", "eps1", "eps2", "beta"):
-            if getattr(self, name) < 0:
-                raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it is at least 0.")
-        if self.rho2 <= 0:
-            raise IdrlError(f"{where}.rho2 is {self.rho2}; a variance of noise is positive.")
-
-    @property
-    def min_members(self) -> int:
-        return 2
-
-    @property
-    def needs_distribution(self) -> bool:
-        return self.noise in ("return", "smoothed", "tempered")
-
-    @property
-    def minimises_ratio(self) -> bool:
-        return True
-
-    @property
-    def example_agents(self) -> tuple[str, str]:
-        return "c51-ids", "ddpg-ids"
-
-    def check_heads(self, where: str, members: int, knows_variance: bool) -> None:
-        if self.needs_distribution and not knows_variance:
-            raise IdrlError(
-                f"{where}.noise={self.noise} needs a head that learns the distribution of the "
-                f"return; add heads.z.kind=categorical, or set {where}.noise=constant."
-            )
-        super().check_heads(where, members, knows_variance)
-
-    def width(self, step: jax.Array) -> float | jax.Array:
-        if not self.lam_steps:
-            return self.lam
-        return _line(step, self.lam, self.lam_end, self.lam_steps)
-
-    def __call__(self, beliefs: Beliefs, context: RuleContext) -> Decision:
-        q_heads = _compared(self.relative, beliefs, context)
-        return ids.decide(
-            q_heads, beliefs.return_variance, lam=self.width(context.step), rho2=self.rho2,
-            noise=self.noise, rho2_floor=self.rho2_floor, eps1=self.eps1, eps2=self.eps2,
-            regret=self.regret, info_gain=self.info_gain, policy=self.policy, beta=self.beta,
-            key=context.key, mask=context.mask,
-        )  # fmt: skip
-
-
 @dataclass(frozen=True, kw_only=True)
 class WithEpsilon(Rule):
     """A rule that acts at random with probability ε, which falls linearly; 0 by default.
@@ -125,6 +60,73 @@ class WithEpsilon(Rule):
         )
         key = jax.random.fold_in(context.key, 0)
         return rules.at_random(decision, key, epsilon, mask=context.mask)
+
+
+@rule("ids")
+@dataclass(frozen=True)
+class Ids(WithEpsilon):
+    """Smallest regret² per bit of information (Nikolov et al. 2019)."""
+
+    lam: float = 0.1  # Table 2
+    lam_end: float = 0.0  # where λ is after `lam_steps`, in a straight line
+    lam_steps: int = 0  # 0: λ stays what it is
+    rho2: float = 1.0  # Table 2; DQN-IDS only
+    noise: Literal["constant", "return", "normalized", "smoothed", "tempered"] = "normalized"
+    rho2_floor: float = 0.25  # the released code, after normalising
+    eps1: float = 1e-5  # Table 2
+    eps2: float = 1e-5  # Table 2
+    regret: Literal["conservative", "bayes"] = "conservative"
+    info_gain: Literal["log", "ucb", "variance"] = "log"
+    policy: Literal["deterministic", "additive", "randomized"] = "deterministic"
+    relative: bool = False  # σ without what a head says of all actions alike (`ids.relative`)
+    beta: float = 1.0  # additive only: squared units of return per unit of information
+
+    def check(self, where: str) -> None:
+        super().check(where)
+        for name in ("lam", "lam_end", "lam_steps", "rho2_floor", "eps1", "eps2", "beta"):
+            if getattr(self, name) < 0:
+                raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it is at least 0.")
+        if self.rho2 <= 0:
+            raise IdrlError(f"{where}.rho2 is {self.rho2}; a variance of noise is positive.")
+
+    @property
+    def min_members(self) -> int:
+        return 2
+
+    @property
+    def needs_distribution(self) -> bool:
+        return self.noise in ("return", "smoothed", "tempered")
+
+    @property
+    def minimises_ratio(self) -> bool:
+        return True
+
+    @property
+    def example_agents(self) -> tuple[str, str]:
+        return "c51-ids", "ddpg-ids"
+
+    def check_heads(self, where: str, members: int, knows_variance: bool) -> None:
+        if self.needs_distribution and not knows_variance:
+            raise IdrlError(
+                f"{where}.noise={self.noise} needs a head that learns the distribution of the "
+                f"return; add heads.z.kind=categorical, or set {where}.noise=constant."
+            )
+        super().check_heads(where, members, knows_variance)
+
+    def width(self, step: jax.Array) -> float | jax.Array:
+        if not self.lam_steps:
+            return self.lam
+        return _line(step, self.lam, self.lam_end, self.lam_steps)
+
+    def __call__(self, beliefs: Beliefs, context: RuleContext) -> Decision:
+        q_heads = _compared(self.relative, beliefs, context)
+        decision = ids.decide(
+            q_heads, beliefs.return_variance, lam=self.width(context.step), rho2=self.rho2,
+            noise=self.noise, rho2_floor=self.rho2_floor, eps1=self.eps1, eps2=self.eps2,
+            regret=self.regret, info_gain=self.info_gain, policy=self.policy, beta=self.beta,
+            key=context.key, mask=context.mask,
+        )  # fmt: skip
+        return self.finish(decision, context)
 
 
 @rule("thompson")

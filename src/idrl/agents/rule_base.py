@@ -21,6 +21,15 @@ class Beliefs(NamedTuple):
     return_variance: jax.Array | None = None  # [..., A]
     return_noise: jax.Array | None = None  # [..., A] a drawn return less its mean
 
+    def times(self, unit: jax.Array) -> Beliefs:
+        """As they are where returns are so many times larger."""
+        variance, noise = self.return_variance, self.return_noise
+        return Beliefs(
+            self.q_heads * unit,
+            None if variance is None else variance * unit**2,
+            None if noise is None else noise * unit,
+        )
+
 
 class RuleContext(NamedTuple):
     """What a rule may use besides beliefs."""

@@ -35,6 +35,9 @@ class Learning:
     priority: float = 0.0  # α: how much TD errors decide what is replayed; 0 is uniform
     importance: float = 0.4  # β at the start of training, 1 at its end; with priorities only
     rewards: Literal["raw", "clip", "sign"] = "raw"  # as they are learned; scores are always raw
+    # What values, σ, ρ², priors, Huber's δ and the atoms' range are measured in: the task's rewards,
+    # or the power of two just above the largest discounted return so far.
+    unit: Literal["reward", "return"] = "reward"
     # mixed: updates compute in bfloat16 where that saves time; weights and moments are float32
     precision: Literal["full", "mixed"] = "full"
 

@@ -132,6 +132,16 @@ class Mlps(nn.Module):
         return ParallelDense(self.k, outputs, self.scheme, self.noisy)(x)
 
 
+def rescaled(weights: dict[str, Any], hidden: Sequence[int], factor: jax.Array) -> dict[str, Any]:
+    """Weights of `Mlps` with what they put out multiplied by `factor`."""
+    streams = len(weights) // (len(hidden) + 1)
+    last = {f"ParallelDense_{(i + 1) * (len(hidden) + 1) - 1}" for i in range(streams)}
+    return {
+        name: jax.tree.map(lambda x: x * factor, layer) if name in last else layer
+        for name, layer in weights.items()
+    }
+
+
 class PatchConv(nn.Module):
     """A convolution as a multiplication of patches by a matrix.
 

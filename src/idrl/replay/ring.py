@@ -65,6 +65,37 @@ class Row(NamedTuple):
     allowed: jax.Array | None = None  # [E, A] actions that obs allows; None: always all
 
 
+class Seen(NamedTuple):
+    """How large rewards and returns are, as far as rows say. There is no constant in it: rewards
+    that are all multiplied by a power of two multiply it by the same."""
+
+    so_far: jax.Array  # [E] the discounted sum of an episode's rewards up to now
+    square: jax.Array  # the mean of squared rewards, over about as many rows as the replay has
+    largest: jax.Array  # |so_far| at its largest; it fades over as many
+    lowest: jax.Array  # the smallest reward ever, or 0
+    highest: jax.Array  # the largest reward ever, or 0
+
+    def after(self, row: Row, gamma: float, count: jax.Array) -> Seen:
+        """With one row more, as one of `count`."""
+        reward = jnp.where(row.valid, row.reward, 0.0)
+        so_far = jnp.where(row.valid, gamma * self.so_far + reward, 0.0)
+        share = 1.0 / count
+        return Seen(
+            jnp.where(row.terminated, 0.0, so_far),
+            self.square + ((reward**2).mean() - self.square) * share,
+            jnp.maximum(self.largest * (1.0 - share), jnp.abs(so_far).max()),
+            jnp.minimum(self.lowest, reward.min()),
+            jnp.maximum(self.highest, reward.max()),
+        )
+
+    def bounds(self, gamma: float) -> tuple[jax.Array, jax.Array]:
+        """No return of such rewards is below the first or above the second: an episode that ends
+        gets nothing more, one that goes on the smallest or the largest reward for ever."""
+        ends = (self.lowest, self.highest)
+        low, high = (jnp.where(r == 0, 0.0, r / (1.0 - gamma)) for r in ends)
+        return low, high
+
+
 class Replay(NamedTuple):
     """T rows. All numbers of a row lie side by side in one array: one gather reads them, and a
     column of its own would be copied whole at every step, because XLA fuses the write of an array
@@ -75,6 +106,7 @@ class Replay(NamedTuple):
     # of an action's several numbers, or ⌈A/24⌉ that say which actions are allowed
     facts: jax.Array
     priorities: Priorities | None = None  # T·E leaves; 0 for what is no transition (yet)
+    seen: Seen | None = None  # of all rows that ever were in it, where anybody asks
 
 
 def _pack(row: Row) -> Replay:
@@ -103,23 +135,25 @@ def _to_numbers(allowed: jax.Array) -> jax.Array:
     return (bits.reshape(envs, -1, _BITS) * powers).sum(-1).astype(jnp.float32)
 
 
-def empty(row: Row, rows: int, prioritised: bool = False) -> Replay:
+def empty(row: Row, rows: int, prioritised: bool = False, measured: bool = False) -> Replay:
     """A replay of `rows` rows shaped like `row` (arrays or their shapes)."""
     replay = jax.tree.map(
         lambda x: jnp.zeros((rows, *x.shape), x.dtype), jax.eval_shape(_pack, row)
     )
-    if not prioritised:
-        return replay
-    return replay._replace(priorities=trees.empty(rows * replay.facts.shape[1]))
+    envs = replay.facts.shape[1]
+    if measured:
+        replay = replay._replace(seen=Seen(jnp.zeros(envs), *(jnp.float32(0) for _ in range(4))))
+    return replay._replace(priorities=trees.empty(rows * envs)) if prioritised else replay
 
 
 def add(
-    replay: Replay, row: Row, written: jax.Array, n_step: int = 1, stack: Stack = WHOLE
-) -> Replay:
+    replay: Replay, row: Row, written: jax.Array, n_step: int = 1, stack: Stack = WHOLE,
+    gamma: float = 1.0,
+) -> Replay:  # fmt: skip
     """Write row number `written` (from 0), over the oldest once the ring is full.
 
     New transitions get the largest priority so far, as soon as the row they end with is there;
-    those whose stack would reach behind the oldest row have none.
+    those whose stack would reach behind the oldest row have none. `gamma` is for what is `seen`.
     """
     rows, envs = replay.facts.shape[:2]
     cursor = written % rows
@@ -128,15 +162,16 @@ def add(
         jax.lax.dynamic_update_index_in_dim(ring, x, cursor, 0)
         for ring, x in ((replay.obs, packed.obs), (replay.facts, packed.facts))
     )
+    seen = None if replay.seen is None else replay.seen.after(row, gamma, jnp.minimum(written + 1, rows))
     if replay.priorities is None:
-        return Replay(obs, facts)
+        return Replay(obs, facts, seen=seen)
     complete = (written - n_step) % rows
     fresh = replay.priorities.largest * facts[complete, :, _VALID]
     env = jnp.arange(envs)
     lost = (cursor + jnp.arange(stack.depth)) % rows
     where = jnp.concatenate([(lost[:, None] * envs + env).reshape(-1), complete * envs + env])
     values = jnp.concatenate([jnp.zeros(stack.depth * envs), fresh])
-    return Replay(obs, facts, trees.assign(replay.priorities, where, values))
+    return Replay(obs, facts, trees.assign(replay.priorities, where, values), seen)
 
 
 def sample(

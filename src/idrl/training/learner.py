@@ -121,7 +121,9 @@ class Learner:
     def _store(self, replay: ring.Replay, row: ring.Row, written) -> ring.Replay:
         """With row number `written`, its rewards as the agent is to learn them."""
         row = row._replace(reward=self.learning.seen_reward(row.reward))
-        return ring.add(replay, row, written, self.learning.n_step, self.stack)
+        return ring.add(
+            replay, row, written, self.learning.n_step, self.stack, self.learning.gamma
+        )
 
     def _draw(self, state: TrainState, written, update) -> ring.Transition:
         """The batch of one update."""
@@ -144,10 +146,12 @@ class Learner:
     def _sample(self, state: TrainState, key, written, size: int) -> ring.Transition:
         done = jnp.clip(written * self.envs / self.training.steps, 0, 1)
         importance = self.learning.importance + (1 - self.learning.importance) * done
-        return ring.sample(
+        drawn = ring.sample(
             state.replay, key, written, size, self.learning.gamma, self.learning.n_step, importance,
             self.stack, self.dims, self.masked,
         )  # fmt: skip
+        seen = state.replay.seen
+        return drawn if seen is None else drawn._replace(bounds=seen.bounds(self.learning.gamma))
 
     def _refresh(self, state: TrainState, written, number) -> TrainState:
         """A new target; Bayesian heads are fitted first."""
@@ -174,7 +178,9 @@ class Learner:
         row = jax.eval_shape(lambda: self._row_like(worlds.obs))
         often = self.cadence.distributions_every_steps
         states = distributions.blank(worlds.obs, self.masked) if often else None
-        replay = ring.empty(row, self.replay_rows, self.learning.priority > 0)
+        replay = ring.empty(
+            row, self.replay_rows, self.learning.priority > 0, self.agent.measures
+        )
         failed = jnp.int32(FINE)
         return TrainState(agent, replay, worlds, best, task, key_data, failed, states)
 
@@ -205,6 +211,9 @@ class Learner:
     def _updates(self, state: TrainState, written, first, count: int) -> tuple[TrainState, dict]:
         """`count` updates from number `first` on; metrics are `[count, S]`."""
         numbers = first + jnp.arange(count)
+        if self.agent.measures:
+            measure = over_seeds(self.agent.remeasured)
+            state = state._replace(agent=measure(state.agent, state.replay.seen))
         if self.learning.priority > 0 or count * self._batch_bytes() > _DRAWN_BYTES:
             learn = over_seeds(self._learn, (0, None, None))
 

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from idrl.errors import IdrlError
-from idrl.networks.layers import Mlps
+from idrl.networks.layers import Mlps, rescaled
 from idrl.networks.trunks import Init, check_hidden
 from idrl.schema import Part
 
@@ -28,6 +28,7 @@ class Transition(NamedTuple):
     weight: jax.Array | None = None  # [B] importance weights of prioritised replay
     where: jax.Array | None = None  # [B] where in the replay's priorities
     allowed_t: jax.Array | None = None  # [B, A] actions that s_t allows; None: all
+    bounds: tuple[jax.Array, jax.Array] | None = None  # of every return; None: not known
 
     def choosable(self, values_t: jax.Array) -> jax.Array:
         """What s_t's next action is chosen by, `[B, ..., A]`: -inf for what is not allowed there,
@@ -115,6 +116,22 @@ class Head(Part, category="head"):
     def check_critic(self, where: str) -> None:
         """Refuse settings that cannot judge continuous actions one at a time."""
 
+    # -- where values are in units of the returns -----------------------------------------------
+
+    @property
+    def measured_by(self) -> Literal["reward", "return"]:
+        """What its unit is the size of (`Learning.unit`): typical rewards, or the largest return."""
+        return "reward"
+
+    def rescaled(self, params: Any, factor: jax.Array) -> Any:
+        """`params` of the module with all that it says multiplied by `factor`, where weights can do
+        that; else as they are."""
+        return params
+
+    def bounded(self, out: Any, low: jax.Array, high: jax.Array) -> Any:
+        """`out` with no return below `low` or above `high`."""
+        return out
+
     # -- where it learns the distribution of the return -----------------------------------------
 
     @property
@@ -198,6 +215,9 @@ class MlpHead(Head):
     @property
     def trunk_share(self) -> float:
         return self.trunk_gradient
+
+    def rescaled(self, params: Any, factor: jax.Array) -> Any:
+        return {"params": rescaled(params["params"], self.hidden, factor)}
 
     def mlps(self, k: int, num_actions: int, per_action: int) -> nn.Module:
         """K networks with so many outputs an action."""

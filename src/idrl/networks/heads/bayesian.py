@@ -93,6 +93,14 @@ class Bayesian(QHeads):
     def module(self, num_actions: int) -> nn.Module:
         return _Bayesian(self.k, self.hidden, num_actions, self.init, self.noisy, self.prior_std)
 
+    def rescaled(self, params: Any, factor: jax.Array) -> Any:
+        weights = params["params"]
+        last = {name: weights[name] * factor for name in ("mean", "drawn")}
+        return {"params": {**weights, **last}}
+
+    def bounded(self, out: Regressed, low: jax.Array, high: jax.Array) -> Regressed:
+        return out._replace(mean=jnp.clip(out.mean, low, high))
+
     def q_heads(self, out: Regressed) -> jax.Array:
         return out.drawn
 

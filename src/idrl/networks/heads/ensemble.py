@@ -45,6 +45,9 @@ class Ensemble(QHeads):
     def q_heads(self, out: jax.Array) -> jax.Array:
         return out
 
+    def bounded(self, out: jax.Array, low: jax.Array, high: jax.Array) -> jax.Array:
+        return jnp.clip(out, low, high)
+
     def _errors(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
         """`[B, K]`; outputs are `[B, K, A]`."""
         selector_t = batch.choosable(online_t if self.double else target_t)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from idrl import losses
 from idrl.networks.heads.base import ReturnHead, Transition, equally, head, require
 from idrl.networks.heads.returns import one_of
-from idrl.networks.layers import bias_initialiser, kernel_initialiser
+from idrl.networks.layers import bias_initialiser, kernel_initialiser, rescaled
 
 
 class Answers(NamedTuple):
@@ -101,6 +101,13 @@ class Implicit(ReturnHead):
         if self.risk == "wang":
             return jax.scipy.stats.norm.cdf(jax.scipy.stats.norm.ppf(tau) + eta)
         return tau
+
+    def rescaled(self, params: Any, factor: jax.Array) -> Any:
+        weights = params["params"]
+        return {"params": {**weights, "mlp": rescaled(weights["mlp"], self.hidden, factor)}}
+
+    def bounded(self, out: Answers, low: jax.Array, high: jax.Array) -> Answers:
+        return out._replace(values=jnp.clip(out.values, low, high))
 
     def q_heads(self, out: Answers) -> jax.Array:
         return out.values.mean(-1)[..., None, :]

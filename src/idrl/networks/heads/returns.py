@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import flax.linen as nn
 import jax
@@ -35,6 +36,15 @@ class Categorical(ReturnHead):
 
     def module(self, num_actions: int) -> nn.Module:
         return self.mlps(1, num_actions, self.atoms)
+
+    @property
+    def measured_by(self) -> Literal["reward", "return"]:
+        return "return"
+
+    def rescaled(self, params: Any, factor: jax.Array) -> Any:
+        """Probabilities of atoms are no multiples of anything: what is said in the old unit is
+        learned anew in the new one, within a target or two."""
+        return params
 
     def logits(self, out: jax.Array) -> jax.Array:
         return out.reshape(*out.shape[:-2], -1, self.atoms)
@@ -77,6 +87,9 @@ class Quantile(ReturnHead):
 
     def module(self, num_actions: int) -> nn.Module:
         return self.mlps(1, num_actions, self.quantiles)
+
+    def bounded(self, out: jax.Array, low: jax.Array, high: jax.Array) -> jax.Array:
+        return jnp.clip(out, low, high)
 
     def values(self, out: jax.Array) -> jax.Array:
         return out.reshape(*out.shape[:-2], -1, self.quantiles)
