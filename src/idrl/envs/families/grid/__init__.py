@@ -30,8 +30,9 @@ def preset(task: PresetContext) -> Settings | None:
         return None
     return {
         "training": {"steps": rules.steps},
-        # 500 steps in each of ten: an episode without a limit needs the time to end
-        "evaluation": {"every_steps": 5_000, "steps": 5_000, "envs": 10},
+        # 1,000 steps in each: few are lost with the episode that is cut off, and one without a
+        # time limit has the time to end.
+        "evaluation": {"every_steps": 5_000, "steps": 5_000, "envs": 5},
     }
 
 

@@ -245,7 +245,7 @@ def harvest() -> Rules:
     line = "5×7 cells with fruits worth 1, 2, 3 and 5, a step costs 0.1, the gate ends it"
     return Rules(
         line, 4, starts, follow, lambda s: code(*s[0], *(fruit in s[1] for fruit in fruits)),
-        limit=100, steps=100_000,
+        limit=100, steps=60_000,
     )  # fmt: skip
 
 
