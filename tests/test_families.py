@@ -269,6 +269,7 @@ EXCEPT = {
     "envs/registry.py": "the libraries whose objects it takes",
     "bsuite/": "bsuite's experiments are lists of tasks, and bsuite is a library",
     "cli/": "what people are told as examples",
+    "sweep/study.py": "a study's grid of settings, which is none of cells",
     "report/paper.py": "the games that the paper has scores of, whoever emulates them",
     "storage/older.py": "what names in folders of format 1 stood for",
     "storage/folder.py": "versions of libraries",

@@ -8,8 +8,8 @@ import importlib
 DEFAULT = "deep_sea/10"  # the task of who names none
 
 for _name in (
-    "deep_sea", "maze", "noisy_push", "noisy_chain", "heteroscedastic", "minatar", "cartpole",
-    "acrobot", "mountain_car", "pendulum", "mountain_car_continuous", "reacher", "bsuite", "atari",
-    "gymnax", "brax", "gym",
+    "deep_sea", "grid", "maze", "noisy_push", "noisy_chain", "heteroscedastic", "minatar",
+    "cartpole", "acrobot", "mountain_car", "pendulum", "mountain_car_continuous", "reacher",
+    "bsuite", "atari", "gymnax", "brax", "gym",
 ):  # fmt: skip
     importlib.import_module(f"{__name__}.{_name}")

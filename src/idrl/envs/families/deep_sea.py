@@ -4,10 +4,14 @@ An N×N grid, entered at the top left; every step sinks one row and goes one col
 Right costs 0.01/N; going right in the last column pays 1. Only N rights in a row get there, and
 which of the two actions is "right" is drawn anew for every cell. Dithering needs about 2^N
 episodes.
+
+With a gamble there is a third action in every cell, which goes left and is paid N(0, gamble²): it
+teaches nothing and leads nowhere, but an episode still ends after N steps.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -22,6 +26,7 @@ from idrl.errors import IdrlError
 
 MOVE_COST = 0.01
 LARGEST_MAP = 50  # sides: 1,275 places
+LEFT, RIGHT, GAMBLE = range(3)
 DIVER, TRAIL, TREASURE = 5, 6, 8  # colours of a board's cells
 
 
@@ -53,13 +58,14 @@ class DeepSeaState(NamedTuple):
     row: jax.Array
     column: jax.Array
     bad: jax.Array  # left the diagonal by its own choice
-    raw_return: jax.Array | None = None  # without the noise of the corners, where they have any
+    raw_return: jax.Array | None = None  # without the noise of rewards, where they have any
+    gambles: jax.Array | None = None  # so far, where there is a gamble
 
 
 @family(
     "deep_sea/N",
-    options={"slip": 0.0, "stochastic": False},
-    summary="N×N grid, one reward after N right moves; ?slip=0.05, ?stochastic=1",
+    options={"slip": 0.0, "stochastic": False, "gamble": 0.0},
+    summary="N×N grid, one reward after N right moves; ?slip=0.05, ?stochastic=1, ?gamble=1.0",
     preset=preset,
     view=view,
     board=board,
@@ -67,26 +73,40 @@ class DeepSeaState(NamedTuple):
 )
 class DeepSea:
     """`slip`: the executed action flips with that probability. `stochastic`: bsuite's windy form,
-    where right fails with probability 1/N and the two corners of the last row pay N(0, 1) noise."""
+    where right fails with probability 1/N and the two corners of the last row pay N(0, 1) noise.
+    `gamble`: the standard deviation of what a third action pays, which moves as left does (and,
+    slipping, as right); 0: there are two."""
 
-    num_actions = 2
-
-    def __init__(self, size: int = 10, slip: float = 0.0, stochastic: bool = False):
+    def __init__(
+        self, size: int = 10, slip: float = 0.0, stochastic: bool = False, gamble: float = 0.0
+    ):
         if not 2 <= size <= 200:
             raise IdrlError(f"deep_sea/{size}: the size is a whole number from 2 to 200.")
         if not 0 <= slip < 0.5:
             raise IdrlError(f"deep_sea slip={slip}: a probability from 0 to below 0.5.")
+        if not (math.isfinite(gamble) and gamble >= 0):
+            raise IdrlError(f"deep_sea gamble={gamble}: a standard deviation, at least 0.")
         self.size, self.slip, self.stochastic = size, slip, bool(stochastic)
+        self.gamble, self.num_actions = gamble, 3 if gamble else 2
         self.name = f"deep_sea/{size}"
         self.obs_shape: tuple[int, ...] = (size, size)
 
     def task(self, key: jax.Array) -> jax.Array:
-        """Which action goes right, per cell."""
+        """Which action goes right, `[N, N]`; with a gamble what each means, `[N, N, 3]`."""
+        if self.gamble:
+            meanings = jnp.tile(jnp.arange(3), (self.size, self.size, 1))
+            return jax.random.permutation(key, meanings, axis=2, independent=True)
         return jax.random.bernoulli(key, 0.5, (self.size, self.size)).astype(jnp.int32)
 
+    def meanings(self, task: jax.Array) -> np.ndarray:
+        """`[N, N, A]`: what each action means in a cell, LEFT, RIGHT or GAMBLE."""
+        found = np.asarray(task)
+        return found if self.gamble else (found[..., None] == np.arange(2)).astype(np.int32)
+
     def reset(self, task: jax.Array, key: jax.Array) -> tuple[DeepSeaState, jax.Array]:
-        paid = jnp.float32(0) if self.stochastic else None
-        state = DeepSeaState(jnp.int32(0), jnp.int32(0), jnp.bool_(False), paid)
+        paid = jnp.float32(0) if self.stochastic or self.gamble else None
+        gambles = jnp.int32(0) if self.gamble else None
+        state = DeepSeaState(jnp.int32(0), jnp.int32(0), jnp.bool_(False), paid, gambles)
         return state, self._observe(state)
 
     def _observe(self, state: DeepSeaState) -> jax.Array:
@@ -105,7 +125,8 @@ class DeepSea:
 
     def step(self, task, state: DeepSeaState, action, key) -> tuple[DeepSeaState, Step]:
         last = self.size - 1
-        chose_right = action == task[state.row, state.column]
+        here = task[state.row, state.column]
+        chose_right = here[action] == RIGHT if self.gamble else action == here
         right = chose_right
         if self.slip:
             key, slip_key = jax.random.split(key)
@@ -113,11 +134,18 @@ class DeepSea:
         reward = jnp.where(right & (state.column == last), 1.0, 0.0)
         reward -= jnp.where(right, MOVE_COST / self.size, 0.0)
         moved, info = right, {}
+        if state.raw_return is not None:
+            info["raw_return"] = state.raw_return + reward
+        gambles = None
+        if self.gamble:
+            key, gamble_key = jax.random.split(key)
+            gambled = here[action] == GAMBLE
+            reward += jnp.where(gambled, self.gamble * jax.random.normal(gamble_key), 0.0)
+            gambles = state.gambles + gambled
+            info["gambles"] = gambles / (state.row + 1)  # share of the episode's actions
         if self.stochastic:
             wind_key, noise_key = jax.random.split(key)
             moved = right & ~jax.random.bernoulli(wind_key, 1 / self.size)
-            before = 0.0 if state.raw_return is None else state.raw_return
-            info["raw_return"] = before + reward
             corner = (state.row == last) & ((state.column == 0) | (state.column == last))
             reward += jnp.where(corner, jax.random.normal(noise_key), 0.0)
         # A right that the wind stops stays in its column.
@@ -125,7 +153,7 @@ class DeepSea:
         # bsuite's "bad episode" is a wrong choice while still on the diagonal.
         bad = state.bad | ((state.row == state.column) & ~chose_right)
         column = jnp.clip(state.column + shift, 0, last)
-        state = DeepSeaState(state.row + 1, column, bad, info.get("raw_return"))
+        state = DeepSeaState(state.row + 1, column, bad, info.get("raw_return"), gambles)
         ended = state.row == self.size
         info = {"bad": bad.astype(jnp.float32)} | info
         return state, Step(self._observe(state), reward, ended, jnp.bool_(False), info)
@@ -134,16 +162,39 @@ class DeepSea:
         """Expected undiscounted return of the best policy (bsuite's formula for its windy form)."""
         if self.stochastic and not self.slip:
             return (1 - 1 / self.size) ** (self.size - 1) - MOVE_COST
-        wind = 1 / self.size if self.stochastic else 0.0
-        values = np.zeros(self.size + 2)  # by column, padded on both sides
-        for _ in range(self.size):
-            here = values[1:-1]
-            right = (1 - wind) * np.append(here[1:], here[-1]) + wind * here
-            right -= MOVE_COST / self.size
-            right[-1] += 1
-            left = np.insert(here[:-1], 0, here[0])
-            values[1:-1] = np.maximum(
-                (1 - self.slip) * right + self.slip * left,
-                (1 - self.slip) * left + self.slip * right,
-            )
-        return float(values[1])
+        return float(self.exact(1.0)[0][0, 0].max())
+
+    def exact(self, gamma: float) -> tuple[np.ndarray, np.ndarray]:
+        """Q* and the variance of the optimal policy's return, `[N, N, A]` each, with actions in the
+        order of LEFT, RIGHT and GAMBLE (`meanings` has an agent's own). Row by row from the last,
+        on the first two moments; of equal actions the policy takes the first, so it never gambles.
+        """
+        size, wind = self.size, 1 / self.size if self.stochastic else 0.0
+        paid = np.full(size, -MOVE_COST / size)  # by a move right, by column
+        paid[-1] += 1
+        mean, second = np.zeros((2, size))  # of the row below
+        q, variance = np.zeros((2, size, size, self.num_actions))
+        for row in reversed(range(size)):
+            noise2 = np.zeros(size)
+            if self.stochastic and row == size - 1:
+                noise2[[0, -1]] = 1.0
+
+            def moves(here: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+                """By left and right, a moment of what lies below."""
+                beyond = np.append(here[1:], here[-1])
+                return np.insert(here[:-1], 0, here[0]), (1 - wind) * beyond + wind * here
+
+            (left, right), (left2, right2) = moves(gamma * mean), moves(gamma**2 * second)
+            right2 = paid**2 + 2 * paid * right + right2
+            right = paid + right
+            slip, stay = self.slip, 1 - self.slip
+            goes_left = stay * left + slip * right, stay * left2 + slip * right2 + noise2
+            goes_right = stay * right + slip * left, stay * right2 + slip * left2 + noise2
+            gambles = goes_left[0], goes_left[1] + self.gamble**2
+            each = (goes_left, goes_right, gambles)[: self.num_actions]
+            q[row] = np.stack([first for first, _ in each], -1)
+            moments = np.stack([second for _, second in each], -1)
+            variance[row] = np.maximum(moments - q[row] ** 2, 0)
+            mean, best = q[row].max(-1), q[row].argmax(-1)
+            second = np.take_along_axis(moments, best[:, None], -1)[:, 0]
+        return q, variance
