@@ -92,8 +92,8 @@ REPORT = (
     Task("gymnax/FourRooms-misc", 60_000, 0.466, 1.0, sparse=True, window=2_010),
     Task("gymnax/UmbrellaChain-bsuite", 60_000, 0.0, 1.0, window=2_000),
     Task("deep_sea/14", 40_000, -0.005, 0.99, sparse=True),
-    Task("minatar/asterix?limit=1000", 300_000, 0.5, 20.0, exact=False, window=2_010),
-    Task("minatar/space_invaders?limit=1000", 300_000, 2.5, 50.0, exact=False, window=2_010),
+    Task("minatar/asterix?limit=1000", 300_000, 0.492, 8.1, exact=False, window=2_010),
+    Task("minatar/space_invaders?limit=1000", 300_000, 4.09, 30.0, exact=False, window=2_010),
 )
 SUITES = {"development": DEVELOPMENT, "report": REPORT}
 
