@@ -276,8 +276,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not rows:
             parser.error(f"there are no scores in {options.out}")
         text = table(rows, tasks, options.agents)
-        print(text)
         (options.out / f"{options.suite}.md").write_text(text + "\n", encoding="utf-8")
+        print(text)
         return 0
     _same_settings(options.out, options.settings, parser)
     first = options.seed if options.seed is not None else {"report": 100}.get(options.suite, 0)
