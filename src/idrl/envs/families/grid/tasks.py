@@ -19,19 +19,19 @@ MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))
 Cell = tuple[int, int]
 
 TRAPS = (
-    "S..T....",
-    "..T...T.",
-    ".T...T..",
+    "S.......",
+    "........",
+    "..T..T..",
+    "........",
     "...T....",
-    ".T..T.T.",
-    "..T...T.",
-    ".T..T..G",
+    ".T....T.",
+    ".......G",
 )
 CLIFF = (
     "............",
     "............",
     "............",
-    "SCCCCCCCCCCG",
+    "STTTTTTTTTTG",
 )
 ROOMS = (  # Sutton, Precup & Singh 1999
     "S....#.....",
@@ -108,29 +108,28 @@ def _parts(*sizes: int) -> Callable[..., np.ndarray]:
     return see
 
 
-def traps() -> Rules:
-    def follow(cell: Any, action: int) -> list[Consequence]:
-        there = _go(TRAPS, cell, action)
-        mark = TRAPS[there[0]][there[1]]
-        # Who stands in a trap and bumps into the edge has fallen in again.
-        return [Consequence(there, -100.0 if mark == "T" else -1.0, mark == "G")]
+def _walk(plan: tuple[str, ...], line: str) -> Rules:
+    """A step costs 1; a trap costs 100 and leads back to the start; the goal ends the episode."""
+    start = _cells(plan, "S")
 
-    line = "7×8 cells, a step costs 1, a trap 100, the goal ends it; no time limit"
-    return Rules(line, 4, _cells(TRAPS, "S"), follow, _map(7, 8), limit=0, steps=60_000)
+    def follow(cell: Any, action: int) -> list[Consequence]:
+        there = _go(plan, cell, action)
+        mark = plan[there[0]][there[1]]
+        if mark == "T":
+            return [Consequence(start[0], -100.0)]
+        return [Consequence(there, -1.0, mark == "G")]
+
+    see = _map(len(plan), len(plan[0]))
+    return Rules(line, 4, start, follow, see, limit=0, steps=60_000)
+
+
+def traps() -> Rules:
+    return _walk(TRAPS, "7×8 cells, a step costs 1, a trap 100 and the way; no time limit")
 
 
 def cliff() -> Rules:
-    start = _cells(CLIFF, "S")
-
-    def follow(cell: Any, action: int) -> list[Consequence]:
-        there = _go(CLIFF, cell, action)
-        mark = CLIFF[there[0]][there[1]]
-        return [
-            Consequence(start[0], -100.0) if mark == "C" else Consequence(there, -1.0, mark == "G")
-        ]
-
     line = "4×12 cells along a cliff: a step costs 1, a fall 100 and the way; no time limit"
-    return Rules(line, 4, start, follow, _map(4, 12), limit=0, steps=60_000)
+    return _walk(CLIFF, line)
 
 
 def rooms() -> Rules:
