@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idrl.envs.families.deep_sea import DeepSea, DeepSeaState
+from idrl.envs.families.deep_sea import GAMBLE, LEFT, RIGHT, DeepSea, DeepSeaState
 from idrl.errors import IdrlError
 from idrl.report.statistics import solved_episode
 
@@ -319,3 +319,99 @@ def test_solved_episode_is_exact_at_ninety_percent():
 
 def test_solved_episode_takes_another_share():
     assert solved_episode([1, 1, 0, 0, 0], share=0.5) == 5  # 2 of 4 is not under half
+
+
+# -- the gamble -----------------------------------------------------------------------------------
+
+
+def test_a_gamble_moves_as_left_does_and_pays_noise():
+    """Along the last column but for a gamble: what each action brings, by its meaning."""
+    env = DeepSea(3, gamble=2.0)
+    task = env.task(jax.random.key(3))
+    step = jit(env.step)
+
+    def play(meanings):
+        state, _ = env.reset(task, jax.random.key(0))
+        seen = []
+        for t, meaning in enumerate(meanings):
+            action = jnp.argmax(task[state.row, state.column] == meaning)
+            state, happened = step(task, state, action, jax.random.fold_in(jax.random.key(1), t))
+            seen.append((int(state.column), happened))
+        return seen
+
+    columns, steps = zip(*play([RIGHT, GAMBLE, RIGHT]), strict=True)
+    assert columns == (1, 0, 1)
+    assert [float(s.reward) for s in steps][::2] == pytest.approx([-COST / 3] * 2)
+    assert float(steps[1].reward) != 0
+    last = steps[-1]
+    assert bool(last.terminated)
+    assert float(last.info["gambles"]) == pytest.approx(1 / 3)
+    assert float(last.info["raw_return"]) == pytest.approx(-2 * COST / 3), "without the noise"
+    assert float(last.info["bad"]) == 1, "a gamble leaves the diagonal"
+    best = play([RIGHT] * 3)[-1][1].info
+    assert (float(best["gambles"]), float(best["bad"])) == (0, 0)
+    assert float(best["raw_return"]) == pytest.approx(0.99)
+
+
+def test_meanings_are_permutations_and_two_actions_stay_as_they_were():
+    env = DeepSea(20, gamble=1.0)
+    task = env.task(jax.random.key(0))
+    assert (np.sort(env.meanings(task), axis=-1) == np.arange(3)).all()
+    assert len(np.unique(env.meanings(task).reshape(-1, 3), axis=0)) == 6, "all orders occur"
+    plain = DeepSea(20)
+    which = plain.task(jax.random.key(0))
+    assert plain.num_actions == 2
+    assert (np.argmax(plain.meanings(which) == RIGHT, -1) == np.asarray(which)).all()
+    state, _ = plain.reset(which, jax.random.key(0))
+    assert len(jax.tree.leaves(state)) == 3, "older checkpoints fit"
+
+
+def test_exact_values_by_hand():
+    """Two rows; a right costs 0.005 and in the corner pays 1."""
+    q, variance = DeepSea(2, gamble=3.0).exact(0.9)
+    up = 0.995
+    np.testing.assert_allclose(q[1, 1], [0, up, 0])
+    np.testing.assert_allclose(q[0, 0], [0, -0.005 + 0.9 * up, 0])
+    np.testing.assert_allclose(variance[0, 0], [0, 0, 9], atol=1e-12)
+    # Slipping in the corner is a matter of luck: 0.995 or 0, one in four times the other.
+    q, variance = DeepSea(2, slip=0.25, gamble=3.0).exact(1.0)
+    corner = 0.25 * 0.75 * up**2
+    np.testing.assert_allclose(q[1, 1], [0.25 * up, 0.75 * up, 0.25 * up])
+    np.testing.assert_allclose(variance[1, 1], [corner, corner, corner + 9])
+    # In the other corner a left is best, which slips to a cost of 0.005 one in four times.
+    np.testing.assert_allclose(q[1, 0, LEFT], -0.25 * 0.005)
+    right = -0.005 + 0.75 * up  # by luck or by choice
+    assert q[0, 0, RIGHT] == pytest.approx(0.75 * right + 0.25 * q[1, 0, LEFT])
+
+
+@pytest.mark.parametrize("options", [{"slip": 0.1}, {"slip": 0.1, "stochastic": True}])
+def test_exact_values_are_those_of_play(options):
+    """Mean and variance of returns of the best policy after a gamble at the start."""
+    env, gamma, count = DeepSea(4, gamble=0.5, **options), 0.9, 20_000
+    q, variance = env.exact(gamma)
+    task, best = env.task(jax.random.key(2)), jnp.asarray(q.argmax(-1))
+    number = jnp.argsort(task, axis=-1)  # of each meaning
+
+    def episode(key):
+        def one(state, given):
+            t, key = given
+            here = state.row, state.column
+            meaning = jnp.where(t == 0, GAMBLE, best[here])
+            state, step = env.step(task, state, number[here][meaning], key)
+            return state, gamma**t * step.reward
+
+        start, _ = env.reset(task, key)
+        steps = jnp.arange(env.size), jax.random.split(key, env.size)
+        return jax.lax.scan(one, start, steps)[1].sum()
+
+    keys = jax.random.split(jax.random.key(5), count)
+    returns = np.asarray(jit(jax.vmap(episode))(keys), float)
+    off = ((returns - returns.mean()) ** 2).std() / count**0.5
+    assert returns.mean() == pytest.approx(q[0, 0, GAMBLE], abs=5 * returns.std() / count**0.5)
+    assert returns.var() == pytest.approx(variance[0, 0, GAMBLE], abs=5 * off)
+
+
+def test_a_gamble_pays_nothing_on_average():
+    assert DeepSea(6, slip=0.1, gamble=1.0).optimal_return() == DeepSea(6, 0.1).optimal_return()
+    with pytest.raises(IdrlError, match="gamble=-1.0: a standard deviation, at least 0"):
+        DeepSea(6, gamble=-1.0)

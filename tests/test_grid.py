@@ -36,9 +36,10 @@ def cell(obs):
 
 def test_walls_traps_and_the_goal():
     env = make_env("grid/traps")
-    cells, rewards, _, cut = walk(env, [NORTH, WEST, EAST, EAST, EAST, NORTH])
-    assert cells == [(0, 0), (0, 0), (0, 0), (0, 1), (0, 2), (0, 3), (0, 3)]
-    assert rewards == [-1, -1, -1, -1, -100, -100], "a trap is paid for whenever a step ends in it"
+    cells, rewards, ended, cut = walk(env, [NORTH, SOUTH, SOUTH, EAST, EAST, WEST])
+    assert cells == [(0, 0), (0, 0), (1, 0), (2, 0), (2, 1), (0, 0), (0, 0)], "a trap leads back"
+    assert rewards == [-1, -1, -1, -1, -100, -1]
+    assert not any(ended)
     assert not any(cut)
     cells, _, ended, _ = walk(make_env("grid/rooms"), [EAST] * 5)
     assert cells[-1] == (0, 4), "a wall"

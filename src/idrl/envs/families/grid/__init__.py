@@ -1,4 +1,4 @@
-"""Small tasks with known optima: grids, a river, a taxi. Fifty to five hundred states each.
+"""Small tasks with known optima: grids, a river, a taxi. A few dozen to a few hundred states each.
 
 Nothing here is tuned for an agent: the settings are those of tasks that nothing is known of.
 """
@@ -14,7 +14,7 @@ import numpy as np
 
 from idrl.envs.base import Step
 from idrl.envs.declaring import family
-from idrl.envs.families.grid.table import best_return, exact, lay_out
+from idrl.envs.families.grid.outcomes import best_return, exact, lay_out
 from idrl.envs.families.grid.tasks import TASKS
 from idrl.envs.presets import PresetContext, Settings
 from idrl.envs.views import View
@@ -60,7 +60,7 @@ class GridState(NamedTuple):
     view=view,
     host=False,
 )
-class Grid:
+class GridTask:
     """`limit`: steps after which an episode is truncated, 0 for none (default: the task's own).
     `scale`: all rewards are multiplied by it. It is a part of the task, which is a part of a run's
     state: the compiled program is the same for all of them."""

@@ -13,25 +13,25 @@ from typing import Any
 
 import numpy as np
 
-from idrl.envs.families.grid.table import Outcome, Rules
+from idrl.envs.families.grid.outcomes import Consequence, Rules
 
 MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))
 Cell = tuple[int, int]
 
 TRAPS = (
-    "S..T....",
-    "..T...T.",
-    ".T...T..",
+    "S.......",
+    "........",
+    "..T..T..",
+    "........",
     "...T....",
-    ".T..T.T.",
-    "..T...T.",
-    ".T..T..G",
+    ".T....T.",
+    ".......G",
 )
 CLIFF = (
     "............",
     "............",
     "............",
-    "SCCCCCCCCCCG",
+    "STTTTTTTTTTG",
 )
 ROOMS = (  # Sutton, Precup & Singh 1999
     "S....#.....",
@@ -108,34 +108,35 @@ def _parts(*sizes: int) -> Callable[..., np.ndarray]:
     return see
 
 
-def traps() -> Rules:
-    def follow(cell: Any, action: int) -> list[Outcome]:
-        there = _go(TRAPS, cell, action)
-        mark = TRAPS[there[0]][there[1]]
-        # Who stands in a trap and bumps into the edge has fallen in again.
-        return [Outcome(there, -100.0 if mark == "T" else -1.0, mark == "G")]
+def _walk(plan: tuple[str, ...], line: str) -> Rules:
+    """A step costs 1; a trap costs 100 and leads back to the start; the goal ends the episode."""
+    start = _cells(plan, "S")
 
-    line = "7×8 cells, a step costs 1, a trap 100, the goal ends it; no time limit"
-    return Rules(line, 4, _cells(TRAPS, "S"), follow, _map(7, 8), limit=0, steps=60_000)
+    def follow(cell: Any, action: int) -> list[Consequence]:
+        there = _go(plan, cell, action)
+        mark = plan[there[0]][there[1]]
+        if mark == "T":
+            return [Consequence(start[0], -100.0)]
+        return [Consequence(there, -1.0, mark == "G")]
+
+    see = _map(len(plan), len(plan[0]))
+    return Rules(line, 4, start, follow, see, limit=0, steps=60_000)
+
+
+def traps() -> Rules:
+    return _walk(TRAPS, "7×8 cells, a step costs 1, a trap 100 and the way; no time limit")
 
 
 def cliff() -> Rules:
-    start = _cells(CLIFF, "S")
-
-    def follow(cell: Any, action: int) -> list[Outcome]:
-        there = _go(CLIFF, cell, action)
-        mark = CLIFF[there[0]][there[1]]
-        return [Outcome(start[0], -100.0) if mark == "C" else Outcome(there, -1.0, mark == "G")]
-
     line = "4×12 cells along a cliff: a step costs 1, a fall 100 and the way; no time limit"
-    return Rules(line, 4, start, follow, _map(4, 12), limit=0, steps=60_000)
+    return _walk(CLIFF, line)
 
 
 def rooms() -> Rules:
-    def follow(cell: Any, action: int) -> list[Outcome]:
+    def follow(cell: Any, action: int) -> list[Consequence]:
         there = _go(ROOMS, cell, action)
         found = ROOMS[there[0]][there[1]] == "G"
-        return [Outcome(there, float(found), found)]
+        return [Consequence(there, float(found), found)]
 
     line = "four rooms, 104 cells, 1 at the goal"
     see = _map(len(ROOMS), len(ROOMS[0]))
@@ -143,11 +144,11 @@ def rooms() -> Rules:
 
 
 def lake() -> Rules:
-    def follow(cell: Any, action: int) -> list[Outcome]:
+    def follow(cell: Any, action: int) -> list[Consequence]:
         slid = [_go(LAKE, cell, (action + turn) % 4) for turn in (-1, 0, 1)]
         marks = [LAKE[r][c] for r, c in slid]
         return [
-            Outcome(there, float(mark == "G"), mark in "GH", 1 / 3)
+            Consequence(there, float(mark == "G"), mark in "GH", 1 / 3)
             for there, mark in zip(slid, marks, strict=True)
         ]
 
@@ -161,15 +162,15 @@ def river() -> Rules:
     """RiverSwim (Strehl & Littman 2008), longer and with a weaker current."""
     end = RIVER - 1
 
-    def follow(where: Any, action: int) -> list[Outcome]:
+    def follow(where: Any, action: int) -> list[Consequence]:
         if action == 0:
-            return [Outcome(max(where - 1, 0), 0.005 if where == 0 else 0.0)]
+            return [Consequence(max(where - 1, 0), 0.005 if where == 0 else 0.0)]
         paid, back = float(where == end), max(where - 1, 0)
         stays = 1 - RIVER_FORWARD - RIVER_BACK
         return [
-            Outcome(min(where + 1, end), paid, chance=RIVER_FORWARD),
-            Outcome(where, paid, chance=stays),
-            Outcome(back, paid, chance=RIVER_BACK),
+            Consequence(min(where + 1, end), paid, chance=RIVER_FORWARD),
+            Consequence(where, paid, chance=stays),
+            Consequence(back, paid, chance=RIVER_BACK),
         ]
 
     line = "50 places against the current, 0.005 at the near end, 1 at the far one"
@@ -181,23 +182,23 @@ def taxi() -> Rules:
     moves = ((1, 0), (-1, 0), (0, 1), (0, -1))
     aboard, places = len(TAXI), range(len(TAXI))
 
-    def follow(state: Any, action: int) -> list[Outcome]:
+    def follow(state: Any, action: int) -> list[Consequence]:
         row, column, passenger, goal = state
         here = (row, column)
         if action < len(moves):
             down, right = moves[action]
             wall = (row, column + min(right, 0)) in TAXI_WALLS and right != 0
             column = column if wall else min(max(column + right, 0), 4)
-            return [Outcome((min(max(row + down, 0), 4), column, passenger, goal), -1.0)]
+            return [Consequence((min(max(row + down, 0), 4), column, passenger, goal), -1.0)]
         if action == 4:
             if passenger < aboard and TAXI[passenger] == here:
-                return [Outcome((row, column, aboard, goal), -1.0)]
-            return [Outcome(state, -10.0)]
+                return [Consequence((row, column, aboard, goal), -1.0)]
+            return [Consequence(state, -10.0)]
         if passenger == aboard and here in TAXI:
             place = TAXI.index(here)
             done = place == goal
-            return [Outcome((row, column, place, goal), 20.0 if done else -1.0, done)]
-        return [Outcome(state, -10.0)]
+            return [Consequence((row, column, place, goal), 20.0 if done else -1.0, done)]
+        return [Consequence(state, -10.0)]
 
     starts = [
         (row, column, passenger, goal)
@@ -210,13 +211,13 @@ def taxi() -> Rules:
 
 
 def keys() -> Rules:
-    def follow(state: Any, action: int) -> list[Outcome]:
+    def follow(state: Any, action: int) -> list[Consequence]:
         cell, held = state
         closed = "#" + "".join(door for door in "AB" if door.lower() not in held)
         there = _go(KEYS, cell, action, closed)
         mark = KEYS[there[0]][there[1]]
         held = "".join(sorted(set(held) | ({mark} if mark in "ab" else set())))
-        return [Outcome((there, held), float(mark == "G"), mark == "G")]
+        return [Consequence((there, held), float(mark == "G"), mark == "G")]
 
     rows, columns = len(KEYS), len(KEYS[0])
     code = _parts(rows, columns, 2, 2)
@@ -231,14 +232,14 @@ def keys() -> Rules:
 def harvest() -> Rules:
     fruits = [cell for digit in "1235" for cell in _cells(HARVEST, digit)]
 
-    def follow(state: Any, action: int) -> list[Outcome]:
+    def follow(state: Any, action: int) -> list[Consequence]:
         cell, left = state
         there = _go(HARVEST, cell, action)
         mark = HARVEST[there[0]][there[1]]
         paid = -0.1
         if there in left:
             paid, left = paid + float(mark), tuple(f for f in left if f != there)
-        return [Outcome((there, left), paid, mark == "X")]
+        return [Consequence((there, left), paid, mark == "X")]
 
     code = _parts(5, 7, *[2] * len(fruits))
     starts = [(cell, tuple(fruits)) for cell in _cells(HARVEST, "S")]

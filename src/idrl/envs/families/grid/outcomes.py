@@ -11,7 +11,7 @@ import numpy as np
 _SWEEPS = 20_000  # of a task without time limit: one that takes longer has no optimum here
 
 
-class Outcome(NamedTuple):
+class Consequence(NamedTuple):
     """What an action may lead to, and how likely."""
 
     state: Any
@@ -27,14 +27,14 @@ class Rules:
     line: str  # for a list of tasks
     actions: int
     starts: Sequence[Any]  # one is drawn, each as likely
-    follow: Callable[[Any, int], Sequence[Outcome]]
+    follow: Callable[[Any, int], Sequence[Consequence]]
     see: Callable[[Any], np.ndarray]  # the observation of a state, zeros and ones
     limit: int  # steps after which an episode is truncated; 0: never
     steps: int  # of a training run
     sparse: bool = False  # almost every step pays nothing
 
 
-class Table(NamedTuple):
+class Outcomes(NamedTuple):
     """S states that can be reached, A actions, at most K outcomes of each."""
 
     obs: np.ndarray  # [S, …]
@@ -45,13 +45,13 @@ class Table(NamedTuple):
     ends: np.ndarray  # [S, A, K]
 
 
-def lay_out(rules: Rules) -> Table:
+def lay_out(rules: Rules) -> Outcomes:
     """All states that can be reached from a start, in the order in which they are found."""
     found: dict[Any, int] = {state: i for i, state in enumerate(dict.fromkeys(rules.starts))}
     queue, last, rows = list(found), set[Any](), []
     for state in queue:  # grows
         if state in last:  # an episode has ended here: nothing follows
-            rows.append([[Outcome(state, ends=True)]] * rules.actions)
+            rows.append([[Consequence(state, ends=True)]] * rules.actions)
             continue
         row = [list(rules.follow(state, action)) for action in range(rules.actions)]
         rows.append(row)
@@ -72,10 +72,10 @@ def lay_out(rules: Rules) -> Table:
                 chance[s, a, k], ends[s, a, k] = one.chance, one.ends
     obs = np.stack([rules.see(s) for s in queue]).astype(np.uint8)
     starts = np.array([found[s] for s in rules.starts], np.int32)
-    return Table(obs, starts, to, chance, reward, ends)
+    return Outcomes(obs, starts, to, chance, reward, ends)
 
 
-def exact(table: Table, gamma: float, sweeps: int = 2_000) -> tuple[np.ndarray, np.ndarray]:
+def exact(table: Outcomes, gamma: float, sweeps: int = 2_000) -> tuple[np.ndarray, np.ndarray]:
     """Q* and the variance of the return of the optimal policy, `[S, A]` each, by dynamic
     programming on the first two moments. Time limits are no part of the value."""
     q = second = np.zeros(table.state.shape[:2])
@@ -89,7 +89,7 @@ def exact(table: Table, gamma: float, sweeps: int = 2_000) -> tuple[np.ndarray, 
     return q, np.maximum(second - q**2, 0)
 
 
-def best_return(table: Table, limit: int) -> float | None:
+def best_return(table: Outcomes, limit: int) -> float | None:
     """The largest expected undiscounted return of an episode; None where there is none, or where
     it takes too long to find."""
     value = np.zeros(len(table.obs))
