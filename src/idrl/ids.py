@@ -25,7 +25,7 @@ Array = Any  # a NumPy or a JAX array
 
 REGRETS = ("conservative", "bayes")
 INFO_GAINS = ("log", "ucb", "variance")
-NOISES = ("constant", "return", "normalized", "smoothed", "tempered")
+NOISES = ("constant", "return", "normalized", "smoothed", "tempered", "added")
 POLICIES = ("deterministic", "additive", "randomized")
 
 
@@ -232,7 +232,8 @@ def observation_noise(
     `constant` is `rho2`; `return` the variance itself; `normalized` (the paper) divides it by its
     mean over the actions, those that `mask` allows, and floors it; `smoothed` adds 1e-4 above and
     below, with no floor; `tempered` adds the normalised variance to `rho2`, so that an action
-    without noise teaches no more than it would under `constant`.
+    without noise teaches no more than it would under `constant`; `added` adds the variance itself
+    to `rho2`: nothing is divided by, so no action seems to teach much because the others are noisy.
     """
     known("noise", noise, NOISES)
     xp = _namespace(like, return_variance, rho2, mask)
@@ -241,6 +242,8 @@ def observation_noise(
     variance = xp.asarray(need(return_variance, f"noise={noise!r}"), dtype=like.dtype)
     if noise == "return":
         return variance
+    if noise == "added":
+        return xp.asarray(rho2, dtype=like.dtype) + variance
     # A non-finite variance condemns its own action, not the others through their mean.
     counted = xp.isfinite(variance)
     if mask is not None:

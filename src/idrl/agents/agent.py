@@ -10,12 +10,13 @@ import jax.numpy as jnp
 import optax
 
 from idrl.actions import Actions, some_allowed
+from idrl.agents import units
 from idrl.agents.metrics import averaged
 from idrl.agents.rule_base import Beliefs, Rule, RuleContext
 from idrl.agents.spec import AgentSpec
 from idrl.ids import Decided
 from idrl.networks.heads import Transition
-from idrl.replay.ring import Seen
+from idrl.replay.seen import Seen
 
 _LARGE = 2**20  # weights of a matrix whose reading and writing takes time
 _ROWS = 16
@@ -58,7 +59,7 @@ class Agent:
         self.k = head.members
         self.mask_prob = head.mask_prob
         self.mixed = spec.learning.precision == "mixed"
-        self.measures = spec.learning.unit == "return"
+        self.measures = spec.learning.unit == "measured"
         self.fit_name = max(self.heads, key=lambda name: self.heads[name].fit_batch)
         self.fit_batch = self.heads[self.fit_name].fit_batch
 
@@ -96,7 +97,7 @@ class Agent:
                 prior[name] = fixed
         opt_state = self.optimiser.init(params)
         if self.measures:
-            params = {**params, "units": {name: jnp.float32(0) for name in self.heads}}
+            params = {**params, "units": units.no_units(self.heads)}
         target = jax.tree.map(jnp.copy, self._cast(params))
         fast = self._cast(params) if self.mixed else None
         return AgentState(params, target, opt_state, prior, fast)
@@ -162,13 +163,17 @@ class Agent:
         if self.z_name is None:
             return Beliefs(q_heads)
         head, said = self.heads[self.z_name], out[self.z_name]
-        # The noise in the units of the values.
-        unit = unit_of(params, self.z_name) / unit_of(params, self.q_name)
-        variance = head.return_variance(said) * unit**2
-        if key is None:
-            return Beliefs(q_heads, variance)
-        drawn = head.return_draw(said, jax.random.fold_in(key, len(self.modules)))
-        return Beliefs(q_heads, variance, (drawn - head.q_heads(said)[..., 0, :]) * unit)
+        variance = head.return_variance(said)
+        noise = None
+        if key is not None:
+            drawn = head.return_draw(said, jax.random.fold_in(key, len(self.modules)))
+            noise = drawn - head.q_heads(said)[..., 0, :]
+        if not self.measures:
+            return Beliefs(q_heads, variance, noise)
+        # In the unit of the values.
+        told = Beliefs(q_heads, variance, noise).times(units.unit_of(params, self.z_name))
+        told = told.times(1 / units.unit_of(params, self.q_name))
+        return told._replace(q_heads=q_heads)
 
     def choose(
         self, rule: Rule, params, prior, obs, first, memory, key, step, mask=None, *,
@@ -199,7 +204,7 @@ class Agent:
         own = averaged(rule.metrics(decision, beliefs, context))
         kept = rule.keep(decision, context)
         if self.measures:
-            unit = unit_of(params, self.q_name)
+            unit = units.unit_of(params, self.q_name)
             decision, beliefs = decision.times(unit), beliefs.times(unit)
         return Considered(decision, kept, beliefs, own)
 
@@ -210,10 +215,6 @@ class Agent:
         out_tm1 = self.outputs(params, state.prior, batch.s_tm1, keys[0])
         online_t = self.outputs(params, state.prior, batch.s_t, keys[1])
         target_t = self.outputs(state.target, state.prior, batch.s_t, keys[2])
-        if batch.bounds is not None:
-            for name, head in self.heads.items():
-                low, high = (x / unit_of(params, name) for x in batch.bounds)
-                target_t[name] = head.bounded(target_t[name], low, high)
         return out_tm1, jax.lax.stop_gradient(online_t), jax.lax.stop_gradient(target_t)
 
     def loss(self, params, state: AgentState, batch: Transition, key=None):
@@ -227,6 +228,8 @@ class Agent:
             losses[name] = (each if batch.weight is None else batch.weight * each).mean()
             own = head.metrics(params["heads"][name], out_tm1[name], batch)
             metrics |= {f"loss_{name}": losses[name], **averaged(own)}
+        if self.measures:
+            metrics |= self._told(params, out_tm1)
         td_priority = None
         if batch.where is not None:
             name = self.q_name
@@ -240,8 +243,8 @@ class Agent:
         transition was (`[B]`, if the batch was drawn by priorities)."""
         params = state.params if state.fast is None else state.fast
         grads, (metrics, td_priority) = jax.grad(self.loss, has_aux=True)(params, state, batch, key)
-        weights = _weights(state.params)
-        grads = jax.tree.map(lambda g, p: g.astype(p.dtype), _weights(grads), weights)
+        weights = units.trained(state.params)
+        grads = jax.tree.map(lambda g, p: g.astype(p.dtype), units.trained(grads), weights)
         updates, opt_state = self.optimiser.update(grads, state.opt_state, weights)
         params = {**state.params, **optax.apply_updates(weights, updates)}
         metrics["grad_norm"] = norm(grads)
@@ -253,27 +256,23 @@ class Agent:
 
     def _measured(self, params, name: str, batch: Transition) -> Transition:
         """The batch with rewards in a head's units."""
-        return batch._replace(r_t=batch.r_t / unit_of(params, name)) if self.measures else batch
+        if not self.measures:
+            return batch
+        return batch._replace(r_t=batch.r_t / units.unit_of(params, name))
+
+    def _told(self, params, out_tm1) -> dict[str, jax.Array]:
+        """What is worth watching of units."""
+        told = {"unit": params["units"][self.q_name]}
+        for name, head in self.heads.items():
+            at_ends = head.at_ends(out_tm1[name])
+            told |= {} if at_ends is None else {f"at_ends_{name}": at_ends.mean()}
+        return told
 
     def remeasured(self, state: AgentState, seen: Seen) -> AgentState:
-        """In units that fit what was seen. They are powers of two: to change them rounds nothing,
-        and what heads say stays the same to the bit (but where a head cannot, `Head.rescaled`).
-        Before the first reward there is no unit; the first changes no weights."""
-        sizes = {"reward": jnp.sqrt(seen.square), "return": seen.largest}
-        old = state.params["units"]
-        units = {n: fitting(old[n], sizes[h.measured_by]) for n, h in self.heads.items()}
-
-        def converted(params):
-            heads = {
-                name: head.rescaled(
-                    params["heads"][name], jnp.where(old[name] > 0, old[name] / units[name], 1.0)
-                )
-                for name, head in self.heads.items()
-            }
-            return {**params, "heads": heads, "units": units}
-
-        state = self._with(state, converted(state.params))
-        return state._replace(target=converted(state.target))
+        """In units that fit what was seen."""
+        new = units.fitted(state.params["units"], self.heads, seen)
+        state = self._with(state, units.converted(state.params, self.heads, new))
+        return state._replace(target=units.converted(state.target, self.heads, new))
 
     def refit(
         self, state: AgentState, draw: Callable[[Any], Transition], batches: int, scale, key
@@ -295,27 +294,6 @@ class Agent:
         heads = dict(state.params["heads"])
         heads[name] = head.refit(heads[name], found, scale, key)
         return self._with(state, {**state.params, "heads": heads})
-
-
-def unit_of(params, name: str) -> jax.Array | float:
-    """What the values of a head are multiples of; 1: of the task's own rewards."""
-    if "units" not in params:
-        return 1.0
-    unit = params["units"][name]
-    return jnp.where(unit > 0, unit, 1.0)
-
-
-def fitting(unit: jax.Array, size: jax.Array) -> jax.Array:
-    """A unit that `size` is between a quarter of and one of: the old one, or the power of two above
-    the size. 0 while that is 0."""
-    new = jnp.ldexp(jnp.float32(1), jnp.frexp(size)[1])
-    fits = (size <= unit) & (size >= unit / 4)
-    return jnp.where(fits | (size == 0), unit, new)
-
-
-def _weights(params) -> dict[str, Any]:
-    """What is learned by gradients."""
-    return {name: part for name, part in params.items() if name != "units"}
 
 
 def refresh_target(state: AgentState, share: float = 1.0) -> AgentState:

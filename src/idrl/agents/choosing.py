@@ -71,7 +71,9 @@ class Ids(WithEpsilon):
     lam_end: float = 0.0  # where λ is after `lam_steps`, in a straight line
     lam_steps: int = 0  # 0: λ stays what it is
     rho2: float = 1.0  # Table 2; DQN-IDS only
-    noise: Literal["constant", "return", "normalized", "smoothed", "tempered"] = "normalized"
+    noise: Literal[
+        "constant", "return", "normalized", "smoothed", "tempered", "added"
+    ] = "normalized"  # fmt: skip
     rho2_floor: float = 0.25  # the released code, after normalising
     eps1: float = 1e-5  # Table 2
     eps2: float = 1e-5  # Table 2
@@ -95,7 +97,7 @@ class Ids(WithEpsilon):
 
     @property
     def needs_distribution(self) -> bool:
-        return self.noise in ("return", "smoothed", "tempered")
+        return self.noise in ("return", "smoothed", "tempered", "added")
 
     @property
     def minimises_ratio(self) -> bool:
@@ -132,7 +134,18 @@ class Ids(WithEpsilon):
 @rule("thompson")
 @dataclass(frozen=True)
 class Thompson(WithEpsilon):
-    """Follow one head, drawn anew when an episode starts (Osband et al. 2016)."""
+    """Follow one head, drawn anew when an episode starts (Osband et al. 2016).
+
+    With `redraw_steps` another is drawn after so many steps of an episode, which may have no end:
+    the head that is followed may be one that goes in circles.
+    """
+
+    redraw_steps: int = 0
+
+    def check(self, where: str) -> None:
+        super().check(where)
+        if self.redraw_steps < 0:
+            raise IdrlError(f"{where}.redraw_steps is {self.redraw_steps}; 0 is never.")
 
     @property
     def min_members(self) -> int:
@@ -143,10 +156,20 @@ class Thompson(WithEpsilon):
         return "bootstrapped-dqn", "ddpg-thompson"
 
     def remember(self, memory: jax.Array, first: jax.Array, key: jax.Array, k: int) -> jax.Array:
-        return jnp.where(first, jax.random.randint(key, memory.shape, 0, k), memory)
+        drawn = jax.random.randint(key, memory.shape, 0, k)
+        if not self.redraw_steps:
+            return jnp.where(first, drawn, memory)
+        # The head, and K times how many steps it was followed.
+        again = first | (memory // k + 1 >= self.redraw_steps)
+        return jnp.where(again, drawn, memory + k)
+
+    def followed(self, beliefs: Beliefs, context: RuleContext) -> jax.Array:
+        """The number of the head, `[E]`."""
+        return context.memory % beliefs.q_heads.shape[-2]
 
     def __call__(self, beliefs: Beliefs, context: RuleContext) -> Decision:
-        decision = rules.thompson(beliefs.q_heads, context.memory, **_described(beliefs, context))
+        head = self.followed(beliefs, context)
+        decision = rules.thompson(beliefs.q_heads, head, **_described(beliefs, context))
         return self.finish(decision, context)
 
 
@@ -174,10 +197,10 @@ class ReturnThompson(Thompson):
 
     def __call__(self, beliefs: Beliefs, context: RuleContext) -> Decision:
         assert beliefs.return_noise is not None
-        noise = beliefs.return_noise[..., None, :]
-        chosen = rules.thompson(beliefs.q_heads + noise, context.memory, mask=context.mask)
+        noise, head = beliefs.return_noise[..., None, :], self.followed(beliefs, context)
+        chosen = rules.thompson(beliefs.q_heads + noise, head, mask=context.mask)
         # The same for all heads, the noise leaves σ as it is; what is told is without it.
-        told = rules.thompson(beliefs.q_heads, context.memory, **_described(beliefs, context))
+        told = rules.thompson(beliefs.q_heads, head, **_described(beliefs, context))
         return self.finish(told._replace(action=chosen.action, probs=chosen.probs), context)
 
 

@@ -35,9 +35,9 @@ class Learning:
     priority: float = 0.0  # α: how much TD errors decide what is replayed; 0 is uniform
     importance: float = 0.4  # β at the start of training, 1 at its end; with priorities only
     rewards: Literal["raw", "clip", "sign"] = "raw"  # as they are learned; scores are always raw
-    # What values, σ, ρ², priors, Huber's δ and the atoms' range are measured in: the task's rewards,
-    # or the power of two just above the largest discounted return so far.
-    unit: Literal["reward", "return"] = "reward"
+    # Of values, σ, ρ², priors, Huber's δ and a range of returns: 1 as the task counts it, or what
+    # the agent measures of its rewards while it learns (agents/units.py), for discrete actions
+    unit: Literal["task", "measured"] = "task"
     # mixed: updates compute in bfloat16 where that saves time; weights and moments are float32
     precision: Literal["full", "mixed"] = "full"
 
@@ -102,6 +102,11 @@ class AgentSpec:
         if self.actor is None:
             check_no_actor(self.explore, self.evaluate)
         else:
+            if self.learning.unit != "task":
+                raise IdrlError(
+                    "learning.unit=measured is for discrete actions; with an actor set "
+                    "learning.unit=task."
+                )
             check_actor(self.heads, self.explore, self.evaluate, self.learning.precision)
         k = max(head.members for head in self.heads.values())
         knows_variance = any(head.knows_variance for head in self.heads.values())

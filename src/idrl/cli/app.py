@@ -67,7 +67,9 @@ def parser() -> argparse.ArgumentParser:
     c = commands.add_parser("train", help="train an agent on an environment")
     c.add_argument("agent", nargs="?", help="see `idrl list agents` (default: c51-ids)")
     c.add_argument("env", nargs="?", help="see `idrl list envs` (default: deep_sea/10)")
-    c.add_argument("--preset", help="for atari/…: paper (default), release or sticky")
+    c.add_argument(
+        "--preset", help="paper: its constants on any task; for atari/… also release or sticky"
+    )
     c.add_argument("--steps", type=_positive, help="steps of each seed")
     c.add_argument("--frames", type=_positive, help="for atari/…: the same in frames, 4 a step")
     c.add_argument("--envs", type=_positive, help="environments of each seed")

@@ -8,13 +8,16 @@ from typing import Any
 from idrl.agents import declared
 from idrl.envs import PresetContext, make_env
 from idrl.envs.control_presets import as_published
-from idrl.envs.declaring import Family, NameParts, alike, find
+from idrl.envs.declaring import PAPER, Family, NameParts, alike, find
 from idrl.envs.presets import images, small_control
 from idrl.errors import IdrlError
 from idrl.schema import merge
 from idrl.training.spec import Training
 
 Settings = dict[str, Any]
+
+# Settings of heads that are in units of rewards, or decide what is bootstrapped on.
+_IN_REWARDS = ("prior_scale", "target", "v_min", "v_max", "error", "kappa")
 
 # An ensemble of one is a plain Q-function: it has no spread, so no prior either.
 _ALONE = {"ensemble": "q"}
@@ -26,8 +29,17 @@ def preset(
     """What to change in the declaration `agent` (as a dictionary) for the environment `env`.
 
     `obs_shape` is what an environment object shows. Where a family has no preset one of its
-    environments is made to see. `name` is one of the family's named presets.
+    environments is made to see. `name` is one of the family's named presets, or `PAPER`.
     """
+    changes = _preset(agent, env, obs_shape, name)
+    known = find(env)
+    own = known is not None and PAPER in known.named
+    return _of_the_paper(agent, changes) if name == PAPER and not own else changes
+
+
+def _preset(
+    agent: Settings, env: str, obs_shape: tuple[int, ...] | None, name: str | None
+) -> Settings:
     family, (argument, options) = _family(env, is_object=obs_shape is not None)
     if obs_shape is None and family is not None and family.preset is None:
         obs_shape = make_env(env).obs_shape
@@ -43,6 +55,21 @@ def preset(
     if obs_shape is None and not continuous:
         task = replace(task, obs_shape=make_env(env).obs_shape)
     return _by_kind(agent, **merge(_unknown(task), found))
+
+
+def _of_the_paper(agent: Settings, changes: Settings) -> Settings:
+    """With the paper's numbers for what is in units of rewards, which it clips, and its rules; the
+    rest, such as networks and how often they are updated, is the task's."""
+    kept = dict(changes)
+    for rule in ("explore", "evaluate"):
+        if agent[rule]["kind"] != "epsilon_greedy":
+            kept.pop(rule, None)
+    kept["heads"] = {
+        name: {setting: value for setting, value in head.items() if setting not in _IN_REWARDS}
+        for name, head in changes.get("heads", {}).items()
+    }
+    kept["learning"] = changes.get("learning", {}) | {"unit": "task", "rewards": "clip"}
+    return kept
 
 
 def _family(env: str, is_object: bool) -> tuple[Family | None, NameParts]:
@@ -76,7 +103,7 @@ def _unknown(task: PresetContext) -> Settings:
     """For a task that nothing is known of but what it shows."""
     if task.continuous:
         return as_published()
-    return images(task.obs_shape) if task.image and task.obs_shape else small_control()
+    return images(task.obs_shape) if task.image and task.obs_shape else small_control(task)
 
 
 def _by_kind(

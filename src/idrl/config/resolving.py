@@ -104,7 +104,7 @@ def resolve(
 _OF_THE_TASK: dict[str, tuple[str, ...] | None] = {
     "training": None,  # all of it
     "evaluation": None,
-    "learning": ("gamma", "rewards"),
+    "learning": ("gamma", "rewards", "unit"),
 }
 _OF_ITS_RETURNS = ("v_min", "v_max")
 _PARTS: dict[str, type[Part]] = {

@@ -44,6 +44,8 @@ class Unit(NamedTuple):
 
 STEPS = Unit()
 
+PAPER = "paper"  # a preset by this name is there for every task
+
 
 class NameParts(NamedTuple):
     """What a name says, with defaults for what it does not say."""
@@ -291,12 +293,12 @@ def steps_of(frames: int, env: str) -> int:
 
 def under_preset(env: str, named: str | None) -> str:
     """The name of `env` with the options that a named preset of its family writes into it."""
-    if named is None:
-        return env
     known = find(env)
+    if named is None or (named == PAPER and not (known and known.named)):
+        return env
     if known is None or not known.named:
         those = _those(lambda known: bool(known.named))
-        raise IdrlError(f"presets with names are for {those}; {env!r} has settings of its own.")
+        raise IdrlError(f"{env!r} has the preset {PAPER!r}, not {named!r}; others are for {those}.")
     if named not in known.named:
         raise unknown("preset", named, known.named)
     asked, written, kinds = options_of(env), known.named[named], known.options or {}

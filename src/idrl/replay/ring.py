@@ -18,6 +18,7 @@ import jax.numpy as jnp
 
 from idrl.networks.heads import Transition
 from idrl.replay import sum_tree as trees
+from idrl.replay.seen import Seen, nothing
 from idrl.replay.sum_tree import Priorities
 
 # A row that is no transition is drawn again, this often; the one before it is always a transition.
@@ -63,37 +64,6 @@ class Row(NamedTuple):
     valid: jax.Array  # [E] false where this row is no transition
     mask: jax.Array | None = None  # [E, K] which heads may learn from it
     allowed: jax.Array | None = None  # [E, A] actions that obs allows; None: always all
-
-
-class Seen(NamedTuple):
-    """How large rewards and returns are, as far as rows say. There is no constant in it: rewards
-    that are all multiplied by a power of two multiply it by the same."""
-
-    so_far: jax.Array  # [E] the discounted sum of an episode's rewards up to now
-    square: jax.Array  # the mean of squared rewards, over about as many rows as the replay has
-    largest: jax.Array  # |so_far| at its largest; it fades over as many
-    lowest: jax.Array  # the smallest reward ever, or 0
-    highest: jax.Array  # the largest reward ever, or 0
-
-    def after(self, row: Row, gamma: float, count: jax.Array) -> Seen:
-        """With one row more, as one of `count`."""
-        reward = jnp.where(row.valid, row.reward, 0.0)
-        so_far = jnp.where(row.valid, gamma * self.so_far + reward, 0.0)
-        share = 1.0 / count
-        return Seen(
-            jnp.where(row.terminated, 0.0, so_far),
-            self.square + ((reward**2).mean() - self.square) * share,
-            jnp.maximum(self.largest * (1.0 - share), jnp.abs(so_far).max()),
-            jnp.minimum(self.lowest, reward.min()),
-            jnp.maximum(self.highest, reward.max()),
-        )
-
-    def bounds(self, gamma: float) -> tuple[jax.Array, jax.Array]:
-        """No return of such rewards is below the first or above the second: an episode that ends
-        gets nothing more, one that goes on the smallest or the largest reward for ever."""
-        ends = (self.lowest, self.highest)
-        low, high = (jnp.where(r == 0, 0.0, r / (1.0 - gamma)) for r in ends)
-        return low, high
 
 
 class Replay(NamedTuple):
@@ -142,7 +112,7 @@ def empty(row: Row, rows: int, prioritised: bool = False, measured: bool = False
     )
     envs = replay.facts.shape[1]
     if measured:
-        replay = replay._replace(seen=Seen(jnp.zeros(envs), *(jnp.float32(0) for _ in range(4))))
+        replay = replay._replace(seen=nothing(envs))
     return replay._replace(priorities=trees.empty(rows * envs)) if prioritised else replay
 
 
@@ -162,7 +132,10 @@ def add(
         jax.lax.dynamic_update_index_in_dim(ring, x, cursor, 0)
         for ring, x in ((replay.obs, packed.obs), (replay.facts, packed.facts))
     )
-    seen = None if replay.seen is None else replay.seen.after(row, gamma, jnp.minimum(written + 1, rows))
+    seen = replay.seen
+    if seen is not None:
+        count = jnp.clip(written + 1, 1, rows)  # on the host -1 is written first, which is no row
+        seen = seen.after(row.reward, row.terminated, row.valid, gamma, count)
     if replay.priorities is None:
         return Replay(obs, facts, seen=seen)
     complete = (written - n_step) % rows

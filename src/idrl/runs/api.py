@@ -63,11 +63,11 @@ def train(
 ) -> Run:
     """Train `agent` on `env` (a name, an environment object, or a factory) and return its run.
 
-    `settings` changes the config: a nested dictionary, or texts such as "heads.q.k=20". For Atari
-    `preset` is "paper", "release" or "sticky" and `frames` may say how long to train instead of
-    `steps`; `envs` is how many environments each seed has. With
-    `resume` the run in that folder goes on where its newest checkpoint left it, with its own
-    settings, of which only `steps` and how often it is logged may be changed; a run on an
+    `settings` changes the config: a nested dictionary, or texts such as "heads.q.k=20". `preset` is
+    "paper" for the paper's constants on any task, and for Atari also "release" or "sticky"; there
+    `frames` may say how long to train instead of `steps`; `envs` is how many environments each
+    seed has. With `resume` the run in that folder goes on where its newest checkpoint left it, with
+    its own settings, of which only `steps` and how often it is logged may be changed; a run on an
     environment object needs that object again as `env`. `callbacks` are told what happens and may
     stop the run (see `idrl.Callback`); `progress` shows the command line's bar, also in a notebook,
     or lines where neither a terminal nor a notebook's widgets are there. `until` is asked about

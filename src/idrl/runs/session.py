@@ -14,6 +14,7 @@ from idrl.config import RunConfig
 from idrl.envs import Env, HostEnv
 from idrl.errors import IdrlError, TrainingDiverged
 from idrl.runs.callbacks import CallbackFailed, Watchers
+from idrl.runs.cautions import Cautions
 from idrl.runs.recording import Recorder
 from idrl.runs.resuming import Found, check_step, damage, find, load_state
 from idrl.runs.saving import Saver, disk
@@ -182,12 +183,14 @@ def _train(
     watchers.start()
     if display is not None:
         display.start()
-    saved = clock = time.monotonic()
+    saved, cautions = time.monotonic(), Cautions()
+    clock = saved
     for progress in train(
         program, state, meta.get("iteration", 0), program.seed_keys(config.seed),
         pending=meta.get("pending", False), between=between,
     ):  # fmt: skip
         _check_alive(progress, config)
+        cautions.check(progress)
         now = time.monotonic()
         with disk(folder, saver.steps):
             episodes = recorder.record(progress, now - clock)

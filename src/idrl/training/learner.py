@@ -121,9 +121,7 @@ class Learner:
     def _store(self, replay: ring.Replay, row: ring.Row, written) -> ring.Replay:
         """With row number `written`, its rewards as the agent is to learn them."""
         row = row._replace(reward=self.learning.seen_reward(row.reward))
-        return ring.add(
-            replay, row, written, self.learning.n_step, self.stack, self.learning.gamma
-        )
+        return ring.add(replay, row, written, self.learning.n_step, self.stack, self.learning.gamma)
 
     def _draw(self, state: TrainState, written, update) -> ring.Transition:
         """The batch of one update."""
@@ -136,6 +134,9 @@ class Learner:
         key = jax.random.fold_in(key_of(state, "learn", update), 0)
         agent, metrics, td_priority = self.agent.learn(state.agent, batch, key, update)
         state = state._replace(agent=agent)
+        if state.replay.seen is not None:
+            bounds = state.replay.seen.bounds(self.learning.gamma)
+            metrics |= dict(zip(("return_low", "return_high"), bounds, strict=True))
         if td_priority is not None:
             replay = ring.reprioritise(
                 state.replay, batch.where, td_priority, self.learning.priority
@@ -146,12 +147,10 @@ class Learner:
     def _sample(self, state: TrainState, key, written, size: int) -> ring.Transition:
         done = jnp.clip(written * self.envs / self.training.steps, 0, 1)
         importance = self.learning.importance + (1 - self.learning.importance) * done
-        drawn = ring.sample(
+        return ring.sample(
             state.replay, key, written, size, self.learning.gamma, self.learning.n_step, importance,
             self.stack, self.dims, self.masked,
         )  # fmt: skip
-        seen = state.replay.seen
-        return drawn if seen is None else drawn._replace(bounds=seen.bounds(self.learning.gamma))
 
     def _refresh(self, state: TrainState, written, number) -> TrainState:
         """A new target; Bayesian heads are fitted first."""
@@ -178,9 +177,7 @@ class Learner:
         row = jax.eval_shape(lambda: self._row_like(worlds.obs))
         often = self.cadence.distributions_every_steps
         states = distributions.blank(worlds.obs, self.masked) if often else None
-        replay = ring.empty(
-            row, self.replay_rows, self.learning.priority > 0, self.agent.measures
-        )
+        replay = ring.empty(row, self.replay_rows, self.learning.priority > 0, self.agent.measures)
         failed = jnp.int32(FINE)
         return TrainState(agent, replay, worlds, best, task, key_data, failed, states)
 

@@ -10,7 +10,7 @@ from idrl.envs.presets import PresetContext, Settings, discrete, small_control
 @discrete
 def preset(task: PresetContext) -> Settings:
     """To 475 of 500."""
-    settings = small_control(low=0.0, high=100.0)  # 1/(1-γ) = 100
+    settings = small_control(task)
     settings["training"]["steps"] = 200_000  # 120,000 leaves one seed in four short of 475
     return settings
 

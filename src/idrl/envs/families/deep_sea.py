@@ -32,7 +32,11 @@ DIVER, TRAIL, TREASURE = 5, 6, 8  # colours of a board's cells
 
 @discrete
 def preset(task: PresetContext) -> Settings:
-    return deep_exploration(task.size, episodes=1000 if task.size <= 20 else 2500)
+    settings = deep_exploration(task.size, episodes=1000 if task.size <= 20 else 2500)
+    # Three standard deviations of a gamble beside returns of 0 to 1.
+    spread = 3 * task.options["gamble"]
+    settings["kinds"]["categorical"] |= {"v_min": -spread, "v_max": 1.0 + spread}
+    return settings
 
 
 def view(seen: np.ndarray) -> View:

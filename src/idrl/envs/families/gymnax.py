@@ -9,7 +9,7 @@ from idrl.envs.presets import PresetContext, Settings, small_control
 
 def preset(task: PresetContext) -> Settings | None:
     """Most are small. What an object shows is known; a name is not built to be looked at."""
-    return None if task.continuous or task.image else small_control()
+    return None if task.continuous or task.image else small_control(task)
 
 
 @family("gymnax/NAME", summary="any other gymnax environment", preset=preset, host=False)

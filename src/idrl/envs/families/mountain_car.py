@@ -9,7 +9,7 @@ from idrl.envs.presets import PresetContext, Settings, discrete, small_control
 
 @discrete
 def preset(task: PresetContext) -> Settings:
-    return small_control(low=-100.0, high=0.0)  # -1 a step is at least -1/(1-γ) = -100
+    return small_control(task)
 
 
 @family(

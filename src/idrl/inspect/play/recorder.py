@@ -10,6 +10,7 @@ import numpy as np
 
 from idrl import rules
 from idrl.agents.control import ControlAgent
+from idrl.agents.units import unit_of
 from idrl.ids import Comparison, Decided
 from idrl.inspect.play.candidates import arranged
 from idrl.runs.policy import Policy, without
@@ -60,6 +61,8 @@ class DecisionRecorder:
         if agent.z_name is not None:
             out = agent.outputs(params, prior, obs, acting=True)[agent.z_name]
             shown = agent.heads[agent.z_name].distribution(out)
+            if shown is not None and agent.measures:
+                shown = shown[0] * unit_of(params, agent.z_name), shown[1]
         return explored, judged.action, greedy, shown, memory
 
     def _with_actor(self, agent: ControlAgent, params, prior, obs, ends, memory, key):

@@ -28,7 +28,6 @@ class Transition(NamedTuple):
     weight: jax.Array | None = None  # [B] importance weights of prioritised replay
     where: jax.Array | None = None  # [B] where in the replay's priorities
     allowed_t: jax.Array | None = None  # [B, A] actions that s_t allows; None: all
-    bounds: tuple[jax.Array, jax.Array] | None = None  # of every return; None: not known
 
     def choosable(self, values_t: jax.Array) -> jax.Array:
         """What s_t's next action is chosen by, `[B, ..., A]`: -inf for what is not allowed there,
@@ -116,11 +115,11 @@ class Head(Part, category="head"):
     def check_critic(self, where: str) -> None:
         """Refuse settings that cannot judge continuous actions one at a time."""
 
-    # -- where values are in units of the returns -----------------------------------------------
+    # -- where an agent finds its own units (`Learning.unit`) -----------------------------------
 
     @property
     def measured_by(self) -> Literal["reward", "return"]:
-        """What its unit is the size of (`Learning.unit`): typical rewards, or the largest return."""
+        """What its unit is the size of: typical rewards, or the largest return."""
         return "reward"
 
     def rescaled(self, params: Any, factor: jax.Array) -> Any:
@@ -128,9 +127,10 @@ class Head(Part, category="head"):
         that; else as they are."""
         return params
 
-    def bounded(self, out: Any, low: jax.Array, high: jax.Array) -> Any:
-        """`out` with no return below `low` or above `high`."""
-        return out
+    def at_ends(self, out: Any) -> jax.Array | None:
+        """The share of its distributions that lies at an end of what they can say, `[B, A]`: where
+        it is much the range is too small. None: there is no such end."""
+        return None
 
     # -- where it learns the distribution of the return -----------------------------------------
 

@@ -98,9 +98,6 @@ class Bayesian(QHeads):
         last = {name: weights[name] * factor for name in ("mean", "drawn")}
         return {"params": {**weights, **last}}
 
-    def bounded(self, out: Regressed, low: jax.Array, high: jax.Array) -> Regressed:
-        return out._replace(mean=jnp.clip(out.mean, low, high))
-
     def q_heads(self, out: Regressed) -> jax.Array:
         return out.drawn
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import flax.linen as nn
 import jax
@@ -21,10 +22,15 @@ class Ensemble(QHeads):
     paper's 1/K of their sum. `mask_prob` is the probability that a head sees a transition.
     `prior_scale` adds fixed random functions (Osband et al. 2018) whose standard deviation over
     the heads, averaged over states and actions, is that many units of Q.
+
+    `target` says whose best action a head's target goes on with: its "own", or that of the heads'
+    "mean". With its own a head also bootstraps on actions that it alone believes in and the agent
+    does not try, and where priors make many such the values run away.
     """
 
     mask_prob: float = 1.0
     prior_scale: float = 0.0
+    target: Literal["own", "mean"] = "own"
 
     def check(self, where: str) -> None:
         super().check(where)
@@ -45,12 +51,12 @@ class Ensemble(QHeads):
     def q_heads(self, out: jax.Array) -> jax.Array:
         return out
 
-    def bounded(self, out: jax.Array, low: jax.Array, high: jax.Array) -> jax.Array:
-        return jnp.clip(out, low, high)
-
     def _errors(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
         """`[B, K]`; outputs are `[B, K, A]`."""
-        selector_t = batch.choosable(online_t if self.double else target_t)
+        selector_t = online_t if self.double else target_t
+        if self.target == "mean":
+            selector_t = jnp.broadcast_to(selector_t.mean(1, keepdims=True), selector_t.shape)
+        selector_t = batch.choosable(selector_t)
         over_heads = jax.vmap(losses.q_learning_error, (0, None, None, None, 0, 0))
         return jax.vmap(over_heads)(
             out_tm1, batch.a_tm1, batch.r_t, batch.discount_t, target_t, selector_t

@@ -106,9 +106,6 @@ class Implicit(ReturnHead):
         weights = params["params"]
         return {"params": {**weights, "mlp": rescaled(weights["mlp"], self.hidden, factor)}}
 
-    def bounded(self, out: Answers, low: jax.Array, high: jax.Array) -> Answers:
-        return out._replace(values=jnp.clip(out.values, low, high))
-
     def q_heads(self, out: Answers) -> jax.Array:
         return out.values.mean(-1)[..., None, :]
 

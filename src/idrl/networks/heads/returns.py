@@ -42,9 +42,13 @@ class Categorical(ReturnHead):
         return "return"
 
     def rescaled(self, params: Any, factor: jax.Array) -> Any:
-        """Probabilities of atoms are no multiples of anything: what is said in the old unit is
-        learned anew in the new one, within a target or two."""
+        """Probabilities of atoms are no multiples of anything: what was said in the old unit is
+        learned anew in the new one."""
         return params
+
+    def at_ends(self, out: jax.Array) -> jax.Array:
+        probs = jax.nn.softmax(self.logits(out))
+        return probs[..., 0] + probs[..., -1]
 
     def logits(self, out: jax.Array) -> jax.Array:
         return out.reshape(*out.shape[:-2], -1, self.atoms)
@@ -87,9 +91,6 @@ class Quantile(ReturnHead):
 
     def module(self, num_actions: int) -> nn.Module:
         return self.mlps(1, num_actions, self.quantiles)
-
-    def bounded(self, out: jax.Array, low: jax.Array, high: jax.Array) -> jax.Array:
-        return jnp.clip(out, low, high)
 
     def values(self, out: jax.Array) -> jax.Array:
         return out.reshape(*out.shape[:-2], -1, self.quantiles)

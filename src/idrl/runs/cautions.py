@@ -1,0 +1,55 @@
+"""What a run says of itself when its numbers cannot be right, once each."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from idrl.training.loop import Progress
+
+_BEYOND = 0.1  # of the range of possible returns
+_AT_ENDS = 0.2  # of the probability
+
+
+class Cautions:
+    """Looks at the metrics of a run."""
+
+    def __init__(self) -> None:
+        self.told: set[str] = set()
+
+    def check(self, progress: Progress) -> None:
+        if not progress.log or progress.metrics is None:
+            return
+        metrics = {name: np.asarray(x)[progress.alive] for name, x in progress.metrics.items()}
+        if not progress.alive.any():
+            return
+        if "return_high" in metrics:
+            self._values(metrics["q_max"], metrics["return_low"], metrics["return_high"])
+        for name, share in metrics.items():
+            if name.startswith("at_ends_") and share.max() > _AT_ENDS:
+                head = name.removeprefix("at_ends_")
+                self._say(
+                    name,
+                    f"{share.max():.0%} of what heads.{head} says of returns lies at an end of its "
+                    f"range: ρ² is not to be trusted while it does. A wider heads.{head}.v_min and "
+                    "v_max would leave room.",
+                )
+
+    def _values(self, largest: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+        room = _BEYOND * (high - low)
+        wrong = (high > low) & ((largest > high + room) | (largest < low - room))
+        if wrong.any():
+            i = int(np.flatnonzero(wrong)[0])
+            self._say(
+                "values",
+                f"the agent believes in returns of {largest[i]:.3g}, and with the rewards so far "
+                f"none can be outside {low[i]:.3g} to {high[i]:.3g}: its values have run away. A "
+                "smaller optimiser.lr, less heads.q.prior_scale or a longer "
+                "learning.target_every_steps may help.",
+            )
+
+    def _say(self, what: str, sentence: str) -> None:
+        if what not in self.told:
+            self.told.add(what)
+            warnings.warn(sentence, stacklevel=2)

@@ -1,0 +1,149 @@
+"""Units that an agent measures: the same run at any scale of rewards, and what changes keep."""
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+import idrl
+from idrl.agents import make_agent, units
+from idrl.config import resolve
+from idrl.errors import IdrlError
+from idrl.replay.seen import nothing
+
+SIX = ("dqn", "bootstrapped-dqn", "qr-dqn", "dqn-ids", "c51-ids", "qrdqn-ids")
+FACTORS = (1.0, 1024.0, 1 / 1024)
+
+
+def _settings(agent: str) -> list[str]:
+    epsilon = "decay_steps" if agent in ("dqn", "qr-dqn") else "epsilon_decay_steps"
+    heads = [name for name in ("q", "z") if name in idrl.agents.declared(agent).heads]
+    return [
+        "trunk.hidden=[8]", *(f"heads.{name}.hidden=[8]" for name in heads),
+        "learning.learning_starts_steps=40", "learning.target_every_steps=40",
+        "learning.batch_size=8", "learning.replay_capacity=400", f"explore.{epsilon}=60",
+        "training.distributions_every_steps=0", "evaluation.every_steps=120",
+        "evaluation.steps=40", "evaluation.envs=2",
+    ]  # fmt: skip
+
+
+def _trained(agent: str, env, out) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """What the last checkpoint holds, and the metrics."""
+    run = idrl.train(agent, env, steps=240, envs=2, seed=3, settings=_settings(agent), out=out)
+    state = load_file(max(run.path.glob("checkpoints/*/*.safetensors")))
+    return state, run.metrics
+
+
+def _same(found, factor, base) -> None:
+    state, metrics = found
+    before, metrics_before = base
+    facts, facts_before = state["replay/facts"], before["replay/facts"]
+    np.testing.assert_array_equal(facts[..., 0], facts_before[..., 0])  # the actions
+    assert facts[..., 1].any()  # rewards
+    np.testing.assert_array_equal(facts[..., 1], factor * facts_before[..., 1])
+    for name, array in state.items():
+        if name.startswith(("agent/params/heads", "agent/params/trunk", "agent/opt_state")):
+            np.testing.assert_array_equal(array, before[name], err_msg=name)
+        if name.startswith("agent/params/units"):
+            np.testing.assert_array_equal(array, factor * before[name], err_msg=name)
+    for name, power in (("q_max", 1), ("sigma_max", 1), ("rho2_max", 2), ("loss_q", 0)):
+        if name in metrics:  # in the task's own units
+            told = np.asarray(metrics_before[name]) * factor**power
+            np.testing.assert_array_equal(metrics[name], told, err_msg=name)
+
+
+@pytest.mark.parametrize("agent", SIX)
+def test_a_scale_of_rewards_changes_no_action_on_the_device(agent, tmp_path):
+    found = [_trained(agent, f"grid/harvest?scale={f}", tmp_path / str(f)) for f in FACTORS]
+    for one, factor in zip(found[1:], FACTORS[1:], strict=True):
+        _same(one, factor, found[0])
+
+
+class Corridor(gymnasium.Env):
+    """Five places in a row; each step costs 3, the last place pays 70."""
+
+    observation_space = gymnasium.spaces.Box(0, 1, (5,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, scale: float):
+        self.scale, self.where = scale, 0
+
+    def _seen(self):
+        return np.eye(5, dtype=np.float32)[self.where]
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.where = int(self.np_random.integers(2))
+        return self._seen(), {}
+
+    def step(self, action):
+        self.where = max(0, self.where + (1 if action else -1))
+        over = self.where == 4
+        return self._seen(), self.scale * (70.0 if over else -3.0), over, False, {}
+
+
+@pytest.mark.parametrize("agent", SIX)
+def test_a_scale_of_rewards_changes_no_action_on_the_host(agent, tmp_path):
+    found = [_trained(agent, lambda f=f: Corridor(f), tmp_path / str(f)) for f in FACTORS]
+    for one, factor in zip(found[1:], FACTORS[1:], strict=True):
+        _same(one, factor, found[0])
+
+
+def test_a_unit_stays_while_it_fits():
+    sizes = jnp.array([0.0, 1.0, 3.0, 0.26, 0.24, 5.0])
+    old = jnp.array([0.0, 0.0, 4.0, 1.0, 1.0, 4.0])
+    np.testing.assert_array_equal(units.fitting(old, sizes), [0, 2, 4, 1, 0.25, 8])
+
+
+@pytest.mark.parametrize(
+    "agent", ["dqn", "dueling", "noisynet-dqn", "bdqn", "iqn-ids", "qrdqn-ids"]
+)
+def test_another_unit_leaves_what_was_learned(agent):
+    """The outputs times the unit are the same to the bit, with no prior on top."""
+    changes = [{"heads": {"q": {"prior_scale": 0.0}}}] if agent.endswith("-ids") else []
+    spec = resolve(agent, "cartpole", changes=changes).spec
+    made = make_agent(spec, (4,), 2)
+    obs = jax.random.normal(jax.random.key(1), (3, 4))
+    seen = nothing(1)._replace(square=jnp.float32(0.5), largest=jnp.float32(3))
+    state = made.remeasured(made.init(jax.random.key(0), obs), seen)
+    later = made.remeasured(state, seen._replace(square=jnp.float32(900.0)))
+    assert later.params["units"] != state.params["units"]
+    for params, before in ((later.params, state.params), (later.target, state.target)):
+        out, out_before = (made.beliefs(p, {}, obs).q_heads for p in (params, before))
+        name = made.q_name
+        np.testing.assert_array_equal(
+            out * units.unit_of(params, name), out_before * units.unit_of(before, name)
+        )
+
+
+def test_seen_is_what_rows_say():
+    seen = nothing(2)
+    row = {"terminated": jnp.zeros(2, bool), "valid": jnp.ones(2, bool)}
+    seen = seen.after(jnp.array([1.0, -4.0]), **row, gamma=0.5, count=jnp.int32(1))
+    seen = seen.after(jnp.array([1.0, -2.0]), **row, gamma=0.5, count=jnp.int32(2))
+    np.testing.assert_allclose(seen.so_far, [1.5, -4.0])
+    np.testing.assert_allclose(seen.square, (17 / 2 + 5 / 2) / 2)
+    assert seen.largest == 4
+    np.testing.assert_allclose(seen.bounds(0.5), [-8.0, 2.0])
+    over = seen.after(
+        jnp.array([0.0, 0.0]), jnp.array([True, False]), jnp.array([True, False]), 0.5, 3
+    )
+    np.testing.assert_array_equal(over.so_far, [0, 0])  # terminated, and cut by a time limit
+
+
+def test_with_an_actor_units_are_the_tasks():
+    with pytest.raises(IdrlError, match="learning.unit=task"):
+        resolve("td3", "pendulum", changes=[{"learning": {"unit": "measured"}}])
+
+
+def test_the_papers_constants_are_there_for_any_task():
+    spec = resolve("c51-ids", "grid/traps", named="paper").spec
+    assert (spec.learning.unit, spec.learning.rewards) == ("task", "clip")
+    assert (spec.explore.lam, spec.explore.noise, spec.explore.epsilon_end) == (
+        0.1,
+        "normalized",
+        0,
+    )
+    assert (spec.heads["q"].prior_scale, spec.heads["z"].v_max) == (0, 10)
