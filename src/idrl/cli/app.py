@@ -240,62 +240,52 @@ def _train(options, console) -> int:
 
 
 def _evaluate(options, console) -> int:
-    from rich.table import Table
-
-    from idrl.report.statistics import plus_minus
+    from idrl.report.statistics import INTERVAL, mean_over_seeds, short
     from idrl.runs import api
+    from idrl.system.tables import TextTable
 
     run = api.open_run(options.run)
     score = api.evaluate(run, episodes=options.episodes, frames=options.frames)
-    table = Table(
-        title=f"{words.title(run.config.agent, run.config.env)}, best weights",
-        title_justify="left",
-    )
-    for name in ("seed", "return (mean ± 95%)", "episodes", "length"):
-        table.add_column(name, justify="right")
+    rows = []
     for i, seed in enumerate(run.seeds):
         n = int(score.episodes[i])
-        half = 1.96 * score.return_std[i] / max(n - 1, 1) ** 0.5
-        shown = f"{score.return_mean[i]:.4g} ± {half:.2g}", f"{score.length_mean[i]:.4g}"
-        mean, length = shown if n else ("–", "–")
-        table.add_row(str(seed), mean, str(n), length)
-    table.add_section()
-    table.add_row("seeds", plus_minus(score.return_mean), "", "")
+        told = (score.return_mean[i], score.return_std[i], score.length_mean[i])
+        mean, spread, length = (short(float(x)) if n else "–" for x in told)
+        rows.append([str(seed), mean, spread, f"{n:,}", length])
+    together = ["mean", str(mean_over_seeds(score.return_mean)), "", "", ""]
+    notes = [f"In brackets: {INTERVAL}."] if len(rows) > 1 else []
     if not score.episodes.all():
-        table.caption, table.caption_justify = "Where no episode ended there is no score.", "left"
-    console.print(table)
+        notes.append("Where no episode ended there is no score.")
+    heads = ("seed", "return", "standard deviation", "episodes", "length")
+    title = f"{words.title(run.config.agent, run.config.env)}, best weights"
+    below = [together] if len(rows) > 1 else []
+    console.print(TextTable(heads, rows, title, notes, below=below))
     return 0
 
 
 def _explain(options, console) -> int:
-    from rich.table import Table
-
+    from idrl.agents.telling import told
     from idrl.inspect.explain import explain
     from idrl.report.decisions import SYMBOLS, decision_figure, decision_rows
+    from idrl.runs import api
+    from idrl.system.tables import TextTable
 
-    moment = explain(options.run, seed=options.seed, step=options.step)
-    table = Table(title=moment.title, title_justify="left")
-    for name in ("", "action", *SYMBOLS):
-        table.add_column(name, justify="right")
-    for row in decision_rows(moment.decision):
-        table.add_row(*row)
-    console.print(table)
-    target = Path(options.png) if options.png else Path(options.run) / "explain.png"
+    run = api.open_run(options.run)
+    target = Path(options.png) if options.png else run.path / "explain.png"
     if not target.parent.is_dir():
         raise IdrlError(f"there is no folder {str(target.parent)!r} for the picture.")
-    decision_figure(moment.decision, target, moment.title)
+    moment, names = explain(run, seed=options.seed, step=options.step), told(run.config.spec)
+    heads = ["", "action", *(SYMBOLS[name] for name in names)]
+    rows = decision_rows(moment.decision, names)
+    console.print(TextTable(heads, rows, moment.title, keys=2))
+    decision_figure(moment.decision, target, moment.title, names)
     console.print(f"The picture is in {target}", markup=False)
     return 0
 
 
 def _list(options, console) -> int:
-    from rich.table import Table
-
     from idrl.cli import listing
 
     for title, entries in listing.everything(options.what).items():
-        table = Table(title=title, title_justify="left", show_header=False, box=None)
-        for name, line in entries.items():
-            table.add_row(f"  {name}", line)
-        console.print(table)
+        console.print(listing.shown(title, entries, console.width), soft_wrap=True)
     return 0
