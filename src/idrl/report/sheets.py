@@ -80,7 +80,8 @@ class Sheet:
         notes = "".join(f'<p class="note">{html.escape(note)}</p>' for note in self.notes)
         name = html.escape(prefix + self.name)
         return (
-            f'<h3 id="{name}-title">{html.escape(self.title)}</h3><div class="scroll">'
+            f'<h3 id="{name}-title">{html.escape(self.title)}</h3><div class="scroll" '
+            f'tabindex="0" role="region" aria-labelledby="{name}-title">'
             f'<table class="sortable" id="{name}" aria-labelledby="{name}-title">'
             f"<thead><tr>{head}</tr></thead>"
             f"<tbody>{''.join(body)}</tbody></table></div>{notes}"

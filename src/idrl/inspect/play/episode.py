@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from idrl.agents.telling import told
 from idrl.envs import Env, HostEnv, View, make_env
 from idrl.envs.checking import own_env
 from idrl.errors import IdrlError
@@ -16,6 +17,7 @@ from idrl.inspect.play.recorder import DecisionRecorder, Thought
 from idrl.inspect.play.sigma import SigmaMap, read_sigma
 from idrl.inspect.play.views import view
 from idrl.inspect.walking import Sight, walk
+from idrl.report.decisions import COLUMNS
 from idrl.runs.evaluating import check_fits
 from idrl.runs.loading import load
 from idrl.runs.policy import Policy
@@ -63,6 +65,7 @@ class Episode(NamedTuple):
     view: View
     candidates: np.ndarray | None = None  # [T, A, D]
     sigma_map: SigmaMap | None = None  # that the run recorded
+    shown: tuple[str, ...] = COLUMNS  # of these arrays, what means something for the agent
 
     def save_page(self, path: str | Path) -> Path:
         """One HTML file with everything in it."""
@@ -178,7 +181,6 @@ def _played(
     steps.close()
     rule, title = config.explore, words.title(config.agent, name)
     decisions = [thought.decision for thought in thoughts]
-    names = ("mu", "sigma", "rho2", "regret", "info_gain", "ratio")
     return Episode(
         title=f"{title}, seed {policy.seed}{held}",
         seed=policy.seed,
@@ -190,11 +192,12 @@ def _played(
         greedy=np.array([thought.greedy for thought in thoughts]),
         explored=np.array([int(decision.action) for decision in decisions]),
         reward=np.array(rewards, np.float32),
-        **{n: np.stack([getattr(d, n) for d in decisions]).astype(np.float32) for n in names},
+        **{n: np.stack([getattr(d, n) for d in decisions]).astype(np.float32) for n in COLUMNS},
         returns=_histograms(thoughts),
         view=_view(name, sights),
         candidates=_candidates(decisions),
         sigma_map=recorded,
+        shown=told(config.spec),
     )
 
 
@@ -221,21 +224,21 @@ def _view(env: str, sights: list[Sight]) -> View:
 
 def _histograms(thoughts: list[Thought]) -> Returns | None:
     """All steps on the same bins, over the range where any of them has a thousandth of its mass."""
-    told = [thought.returns for thought in thoughts if thought.returns is not None]
-    if not told:
+    known = [thought.returns for thought in thoughts if thought.returns is not None]
+    if not known:
         return None
-    heavy = [values[weights > 1e-3] for values, weights in told]
+    heavy = [values[weights > 1e-3] for values, weights in known]
     low = min(float(values.min(initial=np.inf)) for values in heavy)
     high = max(float(values.max(initial=-np.inf)) for values in heavy)
     if not low < high:
         low, high = low - 0.5, low + 0.5
-    atoms, bins = told[0][0][0], _BINS
-    if np.array_equal(atoms, told[-1][0][-1]):  # fixed: each in the middle of its own bin
+    atoms, bins = known[0][0][0], _BINS
+    if np.array_equal(atoms, known[-1][0][-1]):  # fixed: each in the middle of its own bin
         bins = int(((atoms >= low) & (atoms <= high)).sum())
     half = (high - low) / max(bins - 1, 1) / 2
     low, high = low - half, high + half
-    probs = np.zeros((len(told), len(told[0][0]), bins), np.float32)
-    for t, (values, weights) in enumerate(told):
+    probs = np.zeros((len(known), len(known[0][0]), bins), np.float32)
+    for t, (values, weights) in enumerate(known):
         where = ((values - low) / (high - low) * bins).astype(int).clip(0, bins - 1)
         for a, (place, weight) in enumerate(zip(where, weights, strict=True)):
             probs[t, a] = np.bincount(place, weight, bins)
