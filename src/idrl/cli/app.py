@@ -12,6 +12,7 @@ from typing import NoReturn
 from idrl import __version__
 from idrl.cli.bandit import add_parser as add_bandit
 from idrl.cli.bsuite import add_parser as add_bsuite
+from idrl.cli.counts import positive
 from idrl.cli.export import add_parser as add_export
 from idrl.cli.play import add_parser as add_play
 from idrl.cli.report import add_parsers as add_reports
@@ -45,20 +46,6 @@ class _Parser(argparse.ArgumentParser):
         return known, rest
 
 
-def _positive(text: str) -> int:
-    """A whole number; 10k, 1e6 and 2M are understood."""
-    scale = {"k": 10**3, "m": 10**6}.get(text[-1:].lower(), 1)
-    try:
-        value = float(text[:-1] if scale > 1 else text) * scale
-        if value != int(value):
-            raise ValueError
-    except (ValueError, OverflowError):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
-    if value <= 0:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
-    return int(value)
-
-
 def parser() -> argparse.ArgumentParser:
     top = _Parser(prog="idrl", description="Information-directed exploration in deep RL.")
     top.add_argument("--version", action="version", version=f"idrl {__version__}")
@@ -68,10 +55,10 @@ def parser() -> argparse.ArgumentParser:
     c.add_argument("agent", nargs="?", help="see `idrl list agents` (default: c51-ids)")
     c.add_argument("env", nargs="?", help="see `idrl list envs` (default: deep_sea/10)")
     c.add_argument("--preset", help="for atari/…: paper (default), release or sticky")
-    c.add_argument("--steps", type=_positive, help="steps of each seed")
-    c.add_argument("--frames", type=_positive, help="for atari/…: the same in frames, 4 a step")
-    c.add_argument("--envs", type=_positive, help="environments of each seed")
-    c.add_argument("--seeds", type=_positive, help="how many seeds to train side by side")
+    c.add_argument("--steps", type=positive, help="steps of each seed")
+    c.add_argument("--frames", type=positive, help="for atari/…: the same in frames, 4 a step")
+    c.add_argument("--envs", type=positive, help="environments of each seed")
+    c.add_argument("--seeds", type=positive, help="how many seeds to train side by side")
     c.add_argument("--seed", type=int, help="the first of them (default: 0)")
     c.add_argument("--out", help="the run's folder (default: runs/AGENT-ENV-001, …)")
     c.add_argument("--config", help="a TOML file of settings, such as a run's config.toml")
@@ -101,9 +88,9 @@ def parser() -> argparse.ArgumentParser:
 
     c = commands.add_parser("evaluate", help="score the best weights of a run")
     c.add_argument("run", help="a run folder")
-    c.add_argument("--episodes", type=_positive, help="per seed (default: 100)")
+    c.add_argument("--episodes", type=positive, help="per seed (default: 100)")
     c.add_argument(
-        "--frames", type=_positive,
+        "--frames", type=positive,
         help="for atari/…: instead, the mean over the episodes completed in so many frames",
     )  # fmt: skip
     c.set_defaults(call=_evaluate)

@@ -111,6 +111,7 @@ def play(
     *,
     seed: int | None = None,
     weights: str = "best",
+    at: int | None = None,
     acting: str = "explore",
     max_steps: int = MAX_STEPS,
     page: str | Path | None = None,
@@ -118,7 +119,8 @@ def play(
     fps: int = 5,
 ) -> Episode:
     """One episode of an agent that a run trained (of the best seed, unless told otherwise), or that
-    was loaded, with what it believes and decides in every step.
+    was loaded, with what it believes and decides in every step. `weights` and `at` are those of
+    `idrl.load`.
 
     It acts by the rule it explores with, or, with `acting="evaluate"`, the one it is evaluated
     with. `env` is what it was trained on, unless given. With `page` or `video` the episode is
@@ -132,7 +134,7 @@ def play(
         from idrl.inspect.play.video import check_target
 
         check_target(_target(video))
-    episode = _played(run, env, seed, weights, acting, max_steps)
+    episode = _played(run, env, seed, weights, at, acting, max_steps)
     if page is not None:
         episode.save_page(page)
     if video is not None:
@@ -149,11 +151,13 @@ def _target(path: str | Path) -> Path:
 
 
 def _played(
-    source: Any, env: Any, seed: int | None, weights: str, acting: str, max_steps: int
-) -> Episode:
+    source: Any, env: Any, seed: int | None, weights: str, at: int | None, acting: str,
+    max_steps: int,
+) -> Episode:  # fmt: skip
     if isinstance(source, Policy):
-        if seed is not None:
-            raise IdrlError(f"a loaded agent has a seed, {source.seed}: omit seed={seed}.")
+        for name, value in (("seed", seed), ("at", at)):
+            if value is not None:
+                raise IdrlError(f"a loaded agent has its seed and weights: omit {name}={value}.")
         policy, held, recorded = source, "", None
     else:
         run = open_run(source)
@@ -162,7 +166,8 @@ def _played(
                 f"{str(run.path)!r} was trained on an environment object, which cannot be made "
                 "again from its name; from Python, idrl.play(run, env=that_object) plays it."
             )
-        policy, held = load(run, seed, weights), f", {weights} weights"
+        policy = load(run, seed, weights, at=at)
+        held = f", {weights} weights" if at is None else f", after {at:,} steps"
         recorded = read_sigma(run.path, policy.seed)
     config = policy.config
     world = make_env(config.env) if env is None else own_env(env)
