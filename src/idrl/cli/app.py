@@ -13,10 +13,12 @@ from idrl import __version__
 from idrl.cli.bandit import add_parser as add_bandit
 from idrl.cli.bsuite import add_parser as add_bsuite
 from idrl.cli.counts import positive
+from idrl.cli.demo import add_parser as add_demo
 from idrl.cli.export import add_parser as add_export
 from idrl.cli.play import add_parser as add_play
 from idrl.cli.report import add_parsers as add_reports
 from idrl.cli.sweep import add_parser as add_sweep
+from idrl.cli.training import trained
 from idrl.errors import IdrlError, RunFailed, nearest
 from idrl.system import plugins, words
 from idrl.system.printing import Printer, outputs
@@ -107,6 +109,7 @@ def parser() -> argparse.ArgumentParser:
     c.set_defaults(call=_list)
     add_bandit(commands)
     add_bsuite(commands)
+    add_demo(commands)
     add_export(commands)
     add_play(commands)
     add_reports(commands)
@@ -124,7 +127,7 @@ _OPEN = (
     "train", "evaluate", "explain", "list", "bsuite", "play", "sweep", "export", "compare",
 )  # fmt: skip
 _LISTS = ("agents", "envs", "rules", "heads", "trunks", "optimisers")
-_LONG = ("train", "sweep", "bsuite")  # whose work is more than what they print
+_LONG = ("train", "demo", "sweep", "bsuite")  # whose work is more than what they print
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -204,26 +207,15 @@ def _import_plugins(options) -> None:
 
 
 def _train(options, console) -> int:
-    from idrl.runs import api
-    from idrl.runs.display import LiveDisplay, summary
-    from idrl.runs.session import Interrupted
-
-    with LiveDisplay(console) as display:
-        try:
-            run = api.train(
-                options.agent, options.env, preset=options.preset, steps=options.steps,
-                frames=options.frames, envs=options.envs, seeds=options.seeds, seed=options.seed,
-                out=options.out, config=options.config,
-                settings=options.settings, resume=options.resume,
-                tensorboard=options.tensorboard, wandb=options.wandb, sinks=options.sinks,
-                display=display,
-                debug_nans=options.debug_nans, deterministic=options.deterministic,
-            )  # fmt: skip
-        except Interrupted as stop:
-            display.tell(f"{stop} Continue with: idrl train --resume {stop.path}")
-            return 130
-    display.tell(summary(run), f"The run is in {run.path}")
-    return 0
+    run = trained(
+        console, agent=options.agent, env=options.env, preset=options.preset, steps=options.steps,
+        frames=options.frames, envs=options.envs, seeds=options.seeds, seed=options.seed,
+        out=options.out, config=options.config,
+        settings=options.settings, resume=options.resume,
+        tensorboard=options.tensorboard, wandb=options.wandb, sinks=options.sinks,
+        debug_nans=options.debug_nans, deterministic=options.deterministic,
+    )  # fmt: skip
+    return 130 if run is None else 0
 
 
 def _evaluate(options, console) -> int:

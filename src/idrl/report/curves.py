@@ -26,7 +26,7 @@ def learning_curve(runs: Sequence[Path], target: Path, title: str = "") -> None:
         word = "seed" if seeds == 1 else "seeds"
         curve = over_seeds(read_evaluations(path), "return_mean")
         with_interval(axis, curve, tint, f"{agent}, evaluated ({seeds} {word})")
-        steps, mean = _acting(read_episodes(path))
+        steps, mean = acting(read_episodes(path))
         axis.plot(steps, mean, color=tint, ls="--", lw=1, alpha=0.8, label=f"{agent}, acting")
     axis.set(xlabel="steps of each seed", ylabel="return of an episode", title=title or env)
     axis.legend(frameon=False, fontsize="small")
@@ -52,7 +52,7 @@ def over_seeds(rows, column: str):
         return ticks, np.nanmean(table, axis=0), *mean_bounds(table)
 
 
-def _acting(rows, bins: int = 50):
+def acting(rows, bins: int = 50):
     """Mean return of the acting policy's episodes, in stretches of steps."""
     if not rows:
         return np.array([]), np.array([])

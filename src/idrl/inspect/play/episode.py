@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -173,8 +174,19 @@ def _played(
     world = make_env(config.env) if env is None else own_env(env)
     name = config.env if env is None else world.name
     check_fits(world, policy.agent.obs_shape, policy.agent.actions)
-    recorder = DecisionRecorder(policy, acting)
-    steps = walk(_drawn(world), seed_key(policy.seed))
+    recorder = DecisionRecorder(policy.agent, acting)
+    episode = recorded_episode(recorder, policy, _drawn(world), name, max_steps)
+    return episode._replace(title=f"{episode.title}{held}", sigma_map=recorded)
+
+
+def recorded_episode(
+    recorder: DecisionRecorder, policy: Policy, world: Env | HostEnv, name: str, max_steps: int,
+    advance: Callable | None = None,
+) -> Episode:  # fmt: skip
+    """One episode of these weights in `world`, which goes by `name`; `advance` as in `walk`."""
+    recorder.begin(policy)
+    config = policy.config
+    steps = walk(world, seed_key(policy.seed), advance)
     sight, sights, rewards = next(steps), [], []
     thoughts: list[Thought] = []
     while not sight.over and len(thoughts) < max_steps:
@@ -187,10 +199,10 @@ def _played(
     rule, title = config.explore, words.title(config.agent, name)
     decisions = [thought.decision for thought in thoughts]
     return Episode(
-        title=f"{title}, seed {policy.seed}{held}",
+        title=f"{title}, seed {policy.seed}",
         seed=policy.seed,
         rule=rule.kind,
-        acting=acting,
+        acting=recorder.acting,
         lam=float(getattr(rule, "lam", 0.1)),
         ended=sight.over,
         action=np.array([thought.action for thought in thoughts]),
@@ -201,7 +213,7 @@ def _played(
         returns=_histograms(thoughts),
         view=_view(name, sights),
         candidates=_candidates(decisions),
-        sigma_map=recorded,
+        sigma_map=None,
         shown=told(config.spec),
     )
 
