@@ -10,6 +10,6 @@ from idrl.envs.registry import make_env, on_host, register_env
 from idrl.envs.views import Pen, View
 
 __all__ = [
-    "Env", "Family", "HostEnv", "Pen", "PresetContext", "Step", "Unit", "View", "families", "family",
-    "family_of", "find", "make_env", "on_host", "register_env", "unit_of",
+    "Env", "Family", "HostEnv", "Pen", "PresetContext", "Step", "Unit", "View", "families",
+    "family", "family_of", "find", "make_env", "on_host", "register_env", "unit_of",
 ]  # fmt: skip

@@ -28,46 +28,49 @@ class TextTable:
     below: Sequence[Sequence[str]] = field(default_factory=tuple)  # rows under a line of their own
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        room = options.max_width
+        heads = list(self.heads)
+        if 1 + sum(self._widths(heads)) > room:
+            heads = [self._wrapped(i) for i in range(len(heads))]
         if self.title:
             yield console.render_str(self.title, style="table.title")
-        for part in self._parts(options.max_width):
-            yield self._table(part)
+        for part in self._parts(self._widths(heads), room):
+            yield self._table(part, heads)
         for note in self.notes:
             yield console.render_str(note, style="table.caption")
 
-    def _parts(self, room: int) -> list[list[int]]:
+    def _parts(self, widths: list[int], room: int) -> list[list[int]]:
         """The columns of each table."""
-        widths = [self._width(i) for i in range(len(self.heads))]
         keys = list(range(self.keys))
-        used = 1 + sum(widths[i] for i in keys)
+        room -= 1 + sum(widths[i] for i in keys)
         parts: list[list[int]] = [[]]
-        left = room - used
+        left = room
         for i in range(self.keys, len(widths)):
             if parts[-1] and widths[i] > left:
                 parts.append([])
-                left = room - used
+                left = room
             parts[-1].append(i)
             left -= widths[i]
         return [keys + part for part in parts]
 
-    def _width(self, column: int) -> int:
-        return _FRAME + max(self._cells(column), *map(cell_len, self._head(column).split("\n")))
+    def _widths(self, heads: list[str]) -> list[int]:
+        lines = (map(cell_len, head.split("\n")) for head in heads)
+        return [_FRAME + max(self._cells(i), *of_head) for i, of_head in enumerate(lines)]
 
     def _cells(self, column: int) -> int:
         return max((cell_len(row[column]) for row in (*self.rows, *self.below)), default=0)
 
-    def _head(self, column: int) -> str:
-        lines = textwrap.wrap(
-            self.heads[column], max(_HEAD, self._cells(column)), break_long_words=False
-        )
-        return "\n".join(lines)
+    def _wrapped(self, column: int) -> str:
+        """A heading in lines, where there is no room for it in one."""
+        room = max(_HEAD, self._cells(column))
+        return "\n".join(textwrap.wrap(self.heads[column], room, break_long_words=False))
 
-    def _table(self, columns: list[int]) -> Table:
+    def _table(self, columns: list[int], heads: list[str]) -> Table:
         table = Table()
         for i in columns:
             side: Literal["left", "right"] = "left" if i in self.left else "right"
             # Only a column that is alone too wide for the terminal is folded; nothing is cut off.
-            table.add_column(self._head(i), justify=side, overflow="fold")
+            table.add_column(heads[i], justify=side, overflow="fold")
         for rows in (self.rows, self.below):
             for row in rows:
                 table.add_row(*(row[i] for i in columns))
