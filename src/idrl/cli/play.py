@@ -35,6 +35,7 @@ def add_parser(commands) -> None:
 def _play(options, console) -> int:
     from idrl.inspect.play.episode import play
     from idrl.inspect.play.page import LIMIT
+    from idrl.report.statistics import short
     from idrl.runs import api
 
     run = api.open_run(options.run)
@@ -46,7 +47,9 @@ def _play(options, console) -> int:
         max_steps=options.max_steps, page=page, video=video, fps=options.fps,
     )  # fmt: skip
     steps, differ = len(episode.action), len(episode.disagreements)
-    console.print(f"{episode.title}: return {episode.reward.sum():.4g} in {steps:,} steps")
+    console.print(
+        f"{episode.title}: return {short(float(episode.reward.sum()))} in {steps:,} steps"
+    )
     console.print(f"{episode.rule} and {episode.other} disagree in {differ:,} of them")
     if page:
         size = Path(page).stat().st_size

@@ -138,4 +138,6 @@ def _times(more: float, less: float) -> str:
     times = more / max(less, 1e-12)
     if times < _CLEARLY:
         return "about as much"
-    return "more" if times < 1.95 else f"{times:.0f} times as much"
+    if times < 1.5:
+        return "more"
+    return "twice as much" if times < 2.5 else f"{times:.0f} times as much"

@@ -13,6 +13,7 @@ from idrl.envs.views import CELLS
 from idrl.inspect.play.episode import Episode
 from idrl.inspect.play.packing import pack_bytes, pack_floats
 from idrl.report.html import asset, page, plain
+from idrl.report.statistics import short
 
 LIMIT = 20_000_000  # bytes
 
@@ -72,7 +73,7 @@ def _facts(episode: Episode, rule: str) -> str:
     end = "" if episode.ended else ", cut off there"
     differ = len(episode.disagreements)
     return (
-        f"Return {episode.reward.sum():.4g} in {steps:,} steps{end}, acting {acted}. "
+        f"Return {short(float(episode.reward.sum()))} in {steps:,} steps{end}, acting {acted}. "
         f"{rule[0].upper()}{rule[1:]} and {episode.other} disagree in {differ:,} of them."
     )
 
