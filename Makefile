@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 .PHONY: demo test slow smoke learning faults fuzz lint docs bench-setup bench clean
 
 demo: $(VENV)/.run
-	$(BIN)/idrl train
+	$(BIN)/idrl demo
 
 # The fast tier. Every test is in one tier: this, slow, learning or faults (tests/tiers.py). Workers
 # begin with a share of neighbours each, which compile alike, and take over what others have left.

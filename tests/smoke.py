@@ -58,6 +58,7 @@ COMMANDS = {  # on the run that `deep_sea` left
     "evaluate": "evaluate deep_sea --episodes 10",
     "explain": "explain deep_sea --step 2",
     "play": "play deep_sea",
+    "demo": "demo --out demo",
     "report": "report deep_sea pendulum -o report",
     "compare": "compare deep_sea deep_sea",
     "list": "list",

@@ -146,7 +146,7 @@ def test_a_signal_saves_first_and_says_how_to_go_on(tmp_path, number):
 def test_evaluate_and_explain(trained, capsys):
     run, _ = trained
     assert main(["evaluate", str(run), "--episodes", "5"]) == 0
-    assert "±" in capsys.readouterr().out
+    assert "95% bootstrap interval over seeds" in capsys.readouterr().out
     assert main(["explain", str(run), "--step", "1"]) == 0
     out = capsys.readouterr().out
     assert all(symbol in out for symbol in ("μ", "σ", "ρ²", "→"))

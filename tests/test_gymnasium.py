@@ -297,11 +297,11 @@ def test_a_killed_run_ends_with_the_same_bits():
 @pytest.mark.slow
 def test_resumed_records_equal_uninterrupted_ones(tmp_path):
     settings = SMALL | {"seeds": 2}
-    whole = idrl.train("dqn", "gym/CartPole-v1", settings=settings, out=tmp_path / "whole")
+    whole = idrl.train("dqn-ids", "gym/CartPole-v1", settings=settings, out=tmp_path / "whole")
     for at in (150, 320):
         path = tmp_path / f"killed-{at}"
         with pytest.raises(MemoryError):
-            idrl.train("dqn", "gym/CartPole-v1", settings=settings, out=path, display=Dies(at))
+            idrl.train("dqn-ids", "gym/CartPole-v1", settings=settings, out=path, display=Dies(at))
         idrl.train(resume=path)
         for name in ("evaluations.csv", "episodes.csv", "metrics.csv", "distributions.csv"):
             assert (path / name).read_bytes() == (whole.path / name).read_bytes(), (at, name)

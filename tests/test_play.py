@@ -113,11 +113,45 @@ def test_every_observation_has_a_view():
     newest = view("atari/pong", stack, [None] * 3)
     assert newest.kind == "grey"
     assert np.array_equal(newest.frames, stack[..., -1])
-    assert view("cartpole", np.zeros((3, 4), np.float32), [None] * 3).kind == "numbers"
+    assert view("mine", np.zeros((3, 4), np.float32), [None] * 3).kind == "numbers"
     catch = view("bsuite/catch", np.eye(10, 5, dtype=np.float32)[None], [None])
     assert (catch.kind, catch.frames.max()) == ("grey", 255)
     large = [np.zeros((400, 600, 3), np.uint8)] * 2
     assert view("gym/X", [0, 0], large).frames.shape == (2, 134, 200, 3)
+
+
+def strokes(env, *numbers):
+    """The strokes of one observation, by the colour of their pens."""
+    found = view(env, np.array([numbers], np.float32), [None])
+    assert found.kind == "strokes"
+    assert np.isfinite(found.frames).all()
+    assert ((found.frames >= 0) & (found.frames <= [1.5, 1, 1.5, 1])).all()
+    return {pen.colour: stroke for pen, stroke in zip(found.pens, found.frames[0], strict=True)}
+
+
+@pytest.mark.parametrize("env", ["cartpole", "gym/CartPole-v1", "gymnax/CartPole-v1"])
+def test_a_cart_is_drawn_with_its_pole(env):
+    upright, leaning = strokes(env, 0, 0, 0, 0), strokes(env, 1.2, 0, 0.2, 0)
+    x, _, tip, _ = upright["chosen"]
+    assert x == tip == 0.75
+    x, low, tip, high = leaning["chosen"]
+    assert 0.75 < x < tip  # right of the middle, and leaning to the right
+    assert low < high
+
+
+def test_small_machines_are_drawn_as_they_stand():
+    for env in ("mountain_car", "mountain_car_continuous", "gym/MountainCar-v0"):
+        bottom, top = (strokes(env, x, 0)["ink"] for x in (-np.pi / 6, 0.5))
+        assert bottom[0] < top[0]
+        assert bottom[1] < top[1]
+    hanging, up = strokes("acrobot", 1, 0, 1, 0, 0, 0), strokes("acrobot", -1, 0, 1, 0, 0, 0)
+    assert hanging["chosen"][3] < 0.5 < up["line"][1] < up["chosen"][3]  # its end above the line
+    assert strokes("pendulum", 1, 0, 0)["accent"] == pytest.approx([0.75, 0.5, 0.75, 0.88])
+    assert strokes("pendulum", 0, 1, 0)["accent"][2] < 0.75  # to the left
+    reached = strokes("reacher", 1, 1, 0, 0, 0, 0, 2, 0)
+    assert reached["soft"][:2] == pytest.approx(reached["chosen"][2:])
+    hanging = strokes("bsuite/cartpole_swingup", 0, 0, 0, -1, 0, 0, 1, 1)["chosen"]
+    assert hanging[3] < hanging[1]
 
 
 @pytest.mark.slow
@@ -220,6 +254,25 @@ class Drawn(gymnasium.Env):
 
     def render(self):
         return np.full((8, 12, 3), 40 * self.where, np.uint8)
+
+
+@pytest.mark.slow
+def test_an_agent_without_an_ensemble_shows_its_values_alone(tmp_path, capsys):
+    settings = {name: TINY[name] for name in ("trunk", "training", "evaluation", "learning")}
+    run = idrl.train("dqn", "cartpole", steps=100, out=tmp_path / "run", settings=settings)
+    episode = play(run.path, page=tmp_path / "e.html", video=tmp_path / "e.gif", max_steps=2)
+    data = page_data(tmp_path / "e.html")
+    assert (data["names"], data["shown"], data["view"]["kind"]) == (["mu"], ["mu"], "strokes")
+    assert episode.sigma.shape == episode.mu.shape  # in Python it is all there
+    text = (tmp_path / "e.html").read_text()
+    assert "λ =" not in text
+    assert "information gain:" not in text
+    assert len(run.distributions) == 0
+    capsys.readouterr()
+    assert main(["explain", str(run.path)]) == 0
+    out = capsys.readouterr().out
+    assert "μ" in out
+    assert not any(symbol in out for symbol in ("σ", "ρ²", "ratio"))
 
 
 @pytest.mark.slow

@@ -79,7 +79,8 @@ def policy():
 @pytest.mark.slow
 @pytest.mark.parametrize("acting", ["explore", "evaluate"])
 def test_a_mind_with_an_actor(policy, acting):
-    mind = DecisionRecorder(policy, acting)
+    mind = DecisionRecorder(policy.agent, acting)
+    mind.begin(policy)
     for place in (0, 1):
         thought = mind.think(np.eye(4)[place], None)
         shown = thought.decision.candidates

@@ -51,7 +51,7 @@ def test_scores_are_best_evaluations_beside_the_papers(atari):
     assert float(row["paper"]) == 21.0
     # random −20.7, human 14.6
     assert float(row["human-normalised %"]) == pytest.approx(100 * (np.mean(best) + 20.7) / 35.3)
-    assert found["atari/pong", "dqn"]["±"] == ""  # one seed has no interval
+    assert found["atari/pong", "dqn"]["from"] == ""  # one seed has no interval
     assert any("One seed" in remark for remark in report.remarks)
 
 

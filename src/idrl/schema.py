@@ -71,13 +71,18 @@ class Part:
 
     @classmethod
     def summary(cls) -> str:
-        """The first line of its docstring."""
-        told = (cls.__doc__ or "").strip().split("\n")[0]
+        """The first paragraph of its docstring."""
+        told = first_paragraph(cls.__doc__)
         return "" if told.startswith(f"{cls.__name__}(") else told  # which dataclasses write
 
     @classmethod
     def is_built_in(cls) -> bool:
         return cls.__module__.split(".")[0] == __name__.split(".")[0]
+
+
+def first_paragraph(doc: str | None) -> str:
+    """Of a docstring, as one line: its first sentence may take more than the first."""
+    return " ".join((doc or "").strip().split("\n\n")[0].split())
 
 
 def same_place(old: Any, new: Any) -> bool:

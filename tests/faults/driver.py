@@ -17,6 +17,7 @@ import idrl
 from idrl.storage import checkpoint, segments
 
 RECORDS = ("metrics.csv", "evaluations.csv", "episodes.csv")
+MORE = "distributions.csv"  # of agents with an ensemble, or with a head for the return
 SMALL = [
     "--set", "trunk.hidden=8", "heads.q.hidden=8", "learning.learning_starts_steps=20",
     "learning.replay_capacity=500", "training.log_every_steps=100", "training.envs=2",
@@ -144,7 +145,7 @@ def make_reference(nursery: Nursery, folder: Path, loop: str) -> Reference:
 
 def difference(run: Path, whole: Path) -> Difference:
     lost = 0
-    for name in RECORDS:
+    for name in (*RECORDS, *([MORE] if (whole / MORE).exists() else [])):
         ours, theirs = ((p / name).read_text().splitlines() for p in (run, whole))
         same = sum(a == b for a, b in zip(ours, theirs, strict=False))
         lost += max(len(ours), len(theirs)) - same

@@ -9,7 +9,7 @@ from driver import SETTINGS, SMALL, difference, newest
 import idrl
 from idrl.storage import checkpoint
 
-TABLES = ("metrics.csv", "evaluations.csv", "episodes.csv", "distributions.csv", "config.toml")
+TABLES = ("metrics.csv", "evaluations.csv", "episodes.csv", "config.toml")
 
 
 def test_where_it_ends_does_not_matter(copy, tmp_path, tally):

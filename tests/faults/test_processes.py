@@ -90,7 +90,7 @@ def test_a_folder_copied_while_it_runs(loop, nursery, reference, tmp_path, tally
 
 def test_killed_while_it_draws(nursery, reference, tmp_path, tally):
     """The last moments of a run: it is finished, and going on draws it anew."""
-    whole, pictures = reference("compiled-1"), ("curve.png", "distributions.png", "regret.png")
+    whole, pictures = reference("iqn-ids"), ("curve.png", "distributions.png", "regret.png")
     for number in range(3):
         run = tmp_path / f"run-{number}"
         die = whole.writes - number

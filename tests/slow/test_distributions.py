@@ -87,14 +87,18 @@ def test_they_are_what_the_rule_sees_on_states_of_the_random_steps(agent, env):
         check_told(program, progress.state, progress.distributions, agent)
 
 
-@pytest.mark.parametrize("agent", ["bootstrapped-dqn", "dqn"])
-def test_agents_that_explore_by_other_rules_are_described_too(agent):
-    config = resolve(agent, "noisy_chain/4", changes=[settings(agent)])
+@pytest.mark.parametrize(
+    ("agent", "means"),
+    [("bootstrapped-dqn", {"sigma2"}), ("dqn", set()), ("c51", {"return_variance"})],
+)
+def test_agents_that_explore_by_other_rules_tell_what_means_something(agent, means):
+    changes = settings("dqn") if agent == "dqn" else SMALL
+    config = resolve(agent, "noisy_chain/4", changes=[changes])
     program = make_program(config, make_env(config.env))
     state, _ = program.start(program.seed_keys(0))
-    told = jax.device_get(program.distributions(state, 40))
-    check_told(program, jax.device_get(state), told, agent)
-    assert told["sigma2"].any() == (agent != "dqn")
+    found = jax.device_get(program.distributions(state, 40))
+    assert set(found) == means
+    assert all(values.any() for values in found.values())
 
 
 def test_one_setting_switches_them_off(tmp_path):

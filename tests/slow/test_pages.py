@@ -5,6 +5,7 @@ import pytest
 from browser import Browser
 from run_folders import made_up_run
 
+from idrl.envs.drawings import cart_and_pole
 from idrl.inspect.play.episode import Episode, Returns
 from idrl.inspect.play.page import write_page
 from idrl.inspect.play.sigma import SigmaMap
@@ -201,6 +202,28 @@ def test_numbers_are_shown_as_bars(browser, tmp_path):
     browser.until("document.querySelector('#numbers .main-svg')")
     assert browser.run("document.getElementById('frame').offsetParent === null")
     assert browser.run("document.getElementById('sigma-card').hidden")
+    assert browser.errors == []
+
+
+def test_strokes_are_drawn_and_values_stand_alone(browser, tmp_path):
+    """An agent without an ensemble on a task that is drawn; it never leaves greedy."""
+    target, still = tmp_path / "strokes.html", np.zeros((STEPS, 1), np.float32)
+    episode = made_up_episode()
+    view = cart_and_pole(still[:, 0], still[:, 0])
+    write_page(episode._replace(view=view, shown=("mu",), explored=episode.greedy), target)
+    browser.open(target)
+    browser.until("document.querySelectorAll('#bars .main-svg').length")
+    heads = browser.run("[...document.querySelectorAll('#heads th')].map(e => e.textContent)")
+    assert heads == ["action", "μ", ""]
+    assert browser.run("document.getElementById('bars').data.length") == 1
+    # the pole in the middle, and nothing left of it
+    pixel = """[...document.getElementById('frame').getContext('2d').getImageData(
+        document.getElementById('frame').width * %s, document.getElementById('frame').height * 0.4,
+        1, 1).data]"""
+    assert browser.run(pixel % 0.5) == [0xD5, 0x5E, 0x00, 255]
+    assert browser.run(pixel % 0.3)[3] == 0
+    look = "getComputedStyle(document.getElementById('%s')).opacity"
+    assert float(browser.run(look % "after")) < 0.7 < float(browser.run(look % "next"))
     assert browser.errors == []
 
 

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, get_args
 
 from idrl.agents.spec import AgentSpec
 from idrl.errors import IdrlError, unknown
-from idrl.schema import same_place
+from idrl.schema import first_paragraph, same_place
 
 Declaration = Callable[[], AgentSpec]
 Presets = Literal["task", "all"]
@@ -87,7 +87,7 @@ def agent_names(continuous: bool | None = None) -> list[str]:
 
 
 def agent_summary(name: str) -> str:
-    return (_found(name).declare.__doc__ or "").strip().split("\n")[0]
+    return first_paragraph(_found(name).declare.__doc__)
 
 
 def _found(name: str) -> _Registered:

@@ -13,7 +13,7 @@ from idrl.bandits.choosing import RULES, BanditRule
 from idrl.bandits.settings import SETTINGS
 from idrl.bandits.simulation import Plays, simulate, simulated_rule
 from idrl.errors import IdrlError, unknown
-from idrl.report.statistics import interval, plus_minus
+from idrl.report.statistics import interval, mean_over_seeds
 from idrl.report.style import figure
 
 EARLY = 20  # samples after which what has been learnt is asked, as in the figure
@@ -90,7 +90,7 @@ def table_rows(comparison: BanditComparison) -> tuple[list[str], list[list[str]]
     rows = []
     for rule in order:
         measures = comparison.measures(rule)
-        rows.append([rule, *(plus_minus(measures[measure]) for measure in shown)])
+        rows.append([rule, *(str(mean_over_seeds(measures[measure])) for measure in shown)])
     return ["rule", *(measure.replace("_", " ") for measure in shown)], rows
 
 

@@ -12,10 +12,13 @@ from typing import NoReturn
 from idrl import __version__
 from idrl.cli.bandit import add_parser as add_bandit
 from idrl.cli.bsuite import add_parser as add_bsuite
+from idrl.cli.counts import positive
+from idrl.cli.demo import add_parser as add_demo
 from idrl.cli.export import add_parser as add_export
 from idrl.cli.play import add_parser as add_play
 from idrl.cli.report import add_parsers as add_reports
 from idrl.cli.sweep import add_parser as add_sweep
+from idrl.cli.training import trained
 from idrl.errors import IdrlError, RunFailed, nearest
 from idrl.system import plugins, words
 from idrl.system.printing import Printer, outputs
@@ -45,20 +48,6 @@ class _Parser(argparse.ArgumentParser):
         return known, rest
 
 
-def _positive(text: str) -> int:
-    """A whole number; 10k, 1e6 and 2M are understood."""
-    scale = {"k": 10**3, "m": 10**6}.get(text[-1:].lower(), 1)
-    try:
-        value = float(text[:-1] if scale > 1 else text) * scale
-        if value != int(value):
-            raise ValueError
-    except (ValueError, OverflowError):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
-    if value <= 0:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
-    return int(value)
-
-
 def parser() -> argparse.ArgumentParser:
     top = _Parser(prog="idrl", description="Information-directed exploration in deep RL.")
     top.add_argument("--version", action="version", version=f"idrl {__version__}")
@@ -67,13 +56,11 @@ def parser() -> argparse.ArgumentParser:
     c = commands.add_parser("train", help="train an agent on an environment")
     c.add_argument("agent", nargs="?", help="see `idrl list agents` (default: c51-ids)")
     c.add_argument("env", nargs="?", help="see `idrl list envs` (default: deep_sea/10)")
-    c.add_argument(
-        "--preset", help="paper: its constants on any task; for atari/… also release or sticky"
-    )
-    c.add_argument("--steps", type=_positive, help="steps of each seed")
-    c.add_argument("--frames", type=_positive, help="for atari/…: the same in frames, 4 a step")
-    c.add_argument("--envs", type=_positive, help="environments of each seed")
-    c.add_argument("--seeds", type=_positive, help="how many seeds to train side by side")
+    c.add_argument("--preset", help="paper: its constants, on any task; atari/…: release, sticky")
+    c.add_argument("--steps", type=positive, help="steps of each seed")
+    c.add_argument("--frames", type=positive, help="for atari/…: the same in frames, 4 a step")
+    c.add_argument("--envs", type=positive, help="environments of each seed")
+    c.add_argument("--seeds", type=positive, help="how many seeds to train side by side")
     c.add_argument("--seed", type=int, help="the first of them (default: 0)")
     c.add_argument("--out", help="the run's folder (default: runs/AGENT-ENV-001, …)")
     c.add_argument("--config", help="a TOML file of settings, such as a run's config.toml")
@@ -103,9 +90,9 @@ def parser() -> argparse.ArgumentParser:
 
     c = commands.add_parser("evaluate", help="score the best weights of a run")
     c.add_argument("run", help="a run folder")
-    c.add_argument("--episodes", type=_positive, help="per seed (default: 100)")
+    c.add_argument("--episodes", type=positive, help="per seed (default: 100)")
     c.add_argument(
-        "--frames", type=_positive,
+        "--frames", type=positive,
         help="for atari/…: instead, the mean over the episodes completed in so many frames",
     )  # fmt: skip
     c.set_defaults(call=_evaluate)
@@ -122,6 +109,7 @@ def parser() -> argparse.ArgumentParser:
     c.set_defaults(call=_list)
     add_bandit(commands)
     add_bsuite(commands)
+    add_demo(commands)
     add_export(commands)
     add_play(commands)
     add_reports(commands)
@@ -139,7 +127,7 @@ _OPEN = (
     "train", "evaluate", "explain", "list", "bsuite", "play", "sweep", "export", "compare",
 )  # fmt: skip
 _LISTS = ("agents", "envs", "rules", "heads", "trunks", "optimisers")
-_LONG = ("train", "sweep", "bsuite")  # whose work is more than what they print
+_LONG = ("train", "demo", "sweep", "bsuite")  # whose work is more than what they print
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -219,85 +207,64 @@ def _import_plugins(options) -> None:
 
 
 def _train(options, console) -> int:
-    from idrl.runs import api
-    from idrl.runs.display import LiveDisplay, summary
-    from idrl.runs.session import Interrupted
-
-    with LiveDisplay(console) as display:
-        try:
-            run = api.train(
-                options.agent, options.env, preset=options.preset, steps=options.steps,
-                frames=options.frames, envs=options.envs, seeds=options.seeds, seed=options.seed,
-                out=options.out, config=options.config,
-                settings=options.settings, resume=options.resume,
-                tensorboard=options.tensorboard, wandb=options.wandb, sinks=options.sinks,
-                display=display,
-                debug_nans=options.debug_nans, deterministic=options.deterministic,
-            )  # fmt: skip
-        except Interrupted as stop:
-            display.tell(f"{stop} Continue with: idrl train --resume {stop.path}")
-            return 130
-    display.tell(summary(run), f"The run is in {run.path}")
-    return 0
+    run = trained(
+        console, agent=options.agent, env=options.env, preset=options.preset, steps=options.steps,
+        frames=options.frames, envs=options.envs, seeds=options.seeds, seed=options.seed,
+        out=options.out, config=options.config,
+        settings=options.settings, resume=options.resume,
+        tensorboard=options.tensorboard, wandb=options.wandb, sinks=options.sinks,
+        debug_nans=options.debug_nans, deterministic=options.deterministic,
+    )  # fmt: skip
+    return 130 if run is None else 0
 
 
 def _evaluate(options, console) -> int:
-    from rich.table import Table
-
-    from idrl.report.statistics import plus_minus
+    from idrl.report.statistics import INTERVAL, mean_over_seeds, short
     from idrl.runs import api
+    from idrl.system.tables import TextTable
 
     run = api.open_run(options.run)
     score = api.evaluate(run, episodes=options.episodes, frames=options.frames)
-    table = Table(
-        title=f"{words.title(run.config.agent, run.config.env)}, best weights",
-        title_justify="left",
-    )
-    for name in ("seed", "return (mean ± 95%)", "episodes", "length"):
-        table.add_column(name, justify="right")
+    rows = []
     for i, seed in enumerate(run.seeds):
         n = int(score.episodes[i])
-        half = 1.96 * score.return_std[i] / max(n - 1, 1) ** 0.5
-        shown = f"{score.return_mean[i]:.4g} ± {half:.2g}", f"{score.length_mean[i]:.4g}"
-        mean, length = shown if n else ("–", "–")
-        table.add_row(str(seed), mean, str(n), length)
-    table.add_section()
-    table.add_row("seeds", plus_minus(score.return_mean), "", "")
+        told = (score.return_mean[i], score.return_std[i], score.length_mean[i])
+        mean, spread, length = (short(float(x)) if n else "–" for x in told)
+        rows.append([str(seed), mean, spread, f"{n:,}", length])
+    together = ["mean", str(mean_over_seeds(score.return_mean)), "", "", ""]
+    notes = [f"In brackets: {INTERVAL}."] if len(rows) > 1 else []
     if not score.episodes.all():
-        table.caption, table.caption_justify = "Where no episode ended there is no score.", "left"
-    console.print(table)
+        notes.append("Where no episode ended there is no score.")
+    heads = ("seed", "return", "standard deviation", "episodes", "length")
+    title = f"{words.title(run.config.agent, run.config.env)}, best weights"
+    below = [together] if len(rows) > 1 else []
+    console.print(TextTable(heads, rows, title, notes, below=below))
     return 0
 
 
 def _explain(options, console) -> int:
-    from rich.table import Table
-
+    from idrl.agents.telling import told
     from idrl.inspect.explain import explain
     from idrl.report.decisions import SYMBOLS, decision_figure, decision_rows
+    from idrl.runs import api
+    from idrl.system.tables import TextTable
 
-    moment = explain(options.run, seed=options.seed, step=options.step)
-    table = Table(title=moment.title, title_justify="left")
-    for name in ("", "action", *SYMBOLS):
-        table.add_column(name, justify="right")
-    for row in decision_rows(moment.decision):
-        table.add_row(*row)
-    console.print(table)
-    target = Path(options.png) if options.png else Path(options.run) / "explain.png"
+    run = api.open_run(options.run)
+    target = Path(options.png) if options.png else run.path / "explain.png"
     if not target.parent.is_dir():
         raise IdrlError(f"there is no folder {str(target.parent)!r} for the picture.")
-    decision_figure(moment.decision, target, moment.title)
+    moment, names = explain(run, seed=options.seed, step=options.step), told(run.config.spec)
+    heads = ["", "action", *(SYMBOLS[name] for name in names)]
+    rows = decision_rows(moment.decision, names)
+    console.print(TextTable(heads, rows, moment.title, keys=2))
+    decision_figure(moment.decision, target, moment.title, names)
     console.print(f"The picture is in {target}", markup=False)
     return 0
 
 
 def _list(options, console) -> int:
-    from rich.table import Table
-
     from idrl.cli import listing
 
     for title, entries in listing.everything(options.what).items():
-        table = Table(title=title, title_justify="left", show_header=False, box=None)
-        for name, line in entries.items():
-            table.add_row(f"  {name}", line)
-        console.print(table)
+        console.print(listing.shown(title, entries, console.width), soft_wrap=True)
     return 0

@@ -68,11 +68,11 @@ def _figure(options, console) -> int:
 def _regret(options, console) -> int:
     setting = options.setting or "gp"
     target = _picture(options.out or f"bandit-{setting}.png")
-    from rich.table import Table
-
     from idrl.bandits.choosing import RULES
     from idrl.bandits.comparing import compare, regret_figure, table_rows, write_csv
     from idrl.bandits.settings import SETTINGS
+    from idrl.report.statistics import INTERVAL
+    from idrl.system.tables import TextTable
 
     with console.status("starting") as status:
         comparison = compare(
@@ -81,15 +81,9 @@ def _regret(options, console) -> int:
             tell=lambda rule: status.update(f"playing {rule}"),
         )  # fmt: skip
     heads, rows = table_rows(comparison)
-    table = Table(title=f"{setting}: {SETTINGS[setting].line}; mean ± 95%", title_justify="left")
-    for head in heads:
-        if head == "rule":
-            table.add_column(head, no_wrap=True)
-        else:
-            table.add_column(head, justify="right")
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
+    notes = [f"In brackets: {INTERVAL}."]
+    title = f"{setting}: {SETTINGS[setting].line}"
+    console.print(TextTable(heads, rows, title, notes, left=[0]))
     regret_figure(comparison, target)
     write_csv(comparison, target.with_suffix(".csv"))
     console.print(

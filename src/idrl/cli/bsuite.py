@@ -64,20 +64,13 @@ def _bsuite(options, console) -> int:
 
 
 def _show(agent: str, results, out: Path, console) -> None:
-    from rich.table import Table
-
     from idrl.bsuite import table as files
     from idrl.bsuite.radar import radar
+    from idrl.system.tables import TextTable
 
-    table = Table(title=f"bsuite scores of {agent}", title_justify="left", caption=files.NOTE)
-    table.caption_justify = "left"
-    table.add_column("experiment", no_wrap=True)
-    for head in (agent, *(f"bsuite\n{name}" for name in files.AGENTS)):
-        table.add_column(head, justify="right", no_wrap=True)
-    table.add_column("trimmed", overflow="fold")
-    for row in files.rows(results):
-        table.add_row(*row)
-    console.print(table)
+    heads = ["experiment", agent, *(f"bsuite {name}" for name in files.AGENTS), "trimmed"]
+    title, left = f"bsuite scores of {agent}", (0, len(heads) - 1)
+    console.print(TextTable(heads, files.rows(results), title, [files.NOTE], left))
     out.mkdir(parents=True, exist_ok=True)
     files.write_scores(agent, results, out / "scores.csv")
     files.write_points(agent, results, out / "points.csv")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from idrl.cli.counts import positive
+
 
 def add_parser(commands) -> None:
     """Add `play` to the subparsers of the command line."""
@@ -13,7 +15,14 @@ def add_parser(commands) -> None:
     c.add_argument("--page", metavar="FILE", help="one HTML file (default: RUN/play.html)")
     c.add_argument("--video", metavar="FILE", help="an .mp4 or a .gif instead, or as well")
     c.add_argument("--seed", type=int, help="which seed's agent (default: the best)")
-    c.add_argument("--weights", choices=("best", "latest"), default="best", help="default: best")
+    which = c.add_mutually_exclusive_group()
+    which.add_argument(
+        "--weights", choices=("best", "latest"), default="best", help="default: best"
+    )
+    which.add_argument(
+        "--at", type=positive, metavar="STEP",
+        help="the weights that the run kept there (--set training.keep_weights=4)",
+    )  # fmt: skip
     c.add_argument(
         "--act", choices=("explore", "evaluate"), default="explore",
         help="by the rule it explores with (default), or the one it is evaluated with",
@@ -26,6 +35,7 @@ def add_parser(commands) -> None:
 def _play(options, console) -> int:
     from idrl.inspect.play.episode import play
     from idrl.inspect.play.page import LIMIT
+    from idrl.report.statistics import short
     from idrl.runs import api
 
     run = api.open_run(options.run)
@@ -33,11 +43,13 @@ def _play(options, console) -> int:
     if page is None and video is None:
         page = run.path / "play.html"
     episode = play(
-        run, seed=options.seed, weights=options.weights, acting=options.act,
+        run, seed=options.seed, weights=options.weights, at=options.at, acting=options.act,
         max_steps=options.max_steps, page=page, video=video, fps=options.fps,
     )  # fmt: skip
     steps, differ = len(episode.action), len(episode.disagreements)
-    console.print(f"{episode.title}: return {episode.reward.sum():.4g} in {steps:,} steps")
+    console.print(
+        f"{episode.title}: return {short(float(episode.reward.sum()))} in {steps:,} steps"
+    )
     console.print(f"{episode.rule} and {episode.other} disagree in {differ:,} of them")
     if page:
         size = Path(page).stat().st_size

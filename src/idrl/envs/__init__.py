@@ -7,9 +7,9 @@ from idrl.envs.host import HostEnv
 from idrl.envs.naming import family_of
 from idrl.envs.presets import PresetContext
 from idrl.envs.registry import make_env, on_host, register_env
-from idrl.envs.views import View
+from idrl.envs.views import Pen, View
 
 __all__ = [
-    "Env", "Family", "HostEnv", "PresetContext", "Step", "Unit", "View", "families", "family",
-    "family_of", "find", "make_env", "on_host", "register_env", "unit_of",
+    "Env", "Family", "HostEnv", "Pen", "PresetContext", "Step", "Unit", "View", "families",
+    "family", "family_of", "find", "make_env", "on_host", "register_env", "unit_of",
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 
 import jax
@@ -25,17 +25,20 @@ class Sight(NamedTuple):
     picture: np.ndarray | None = None  # [H, W, 3], where the environment draws itself
 
 
-def walk(env: Env | HostEnv, key: jax.Array) -> Generator[Sight, Any, None]:
-    """The episode that the seed with this key is shown in; takes actions, ends after the last."""
+def walk(
+    env: Env | HostEnv, key: jax.Array, advance: Callable | None = None
+) -> Generator[Sight, Any, None]:
+    """The episode that the seed with this key is shown in; takes actions, ends after the last.
+    `advance`: `jax.jit(env.step)`, which several episodes may share."""
     if isinstance(env, HostEnv):
         return _hosted(env.for_evaluation(), key)
-    return _on_device(env, key)
+    return _on_device(env, key, advance or jax.jit(env.step))
 
 
-def _on_device(env: Env, key: jax.Array) -> Generator[Sight, Any, None]:
+def _on_device(env: Env, key: jax.Array, advance: Callable) -> Generator[Sight, Any, None]:
     task = task_of(env, key)
     state, obs = env.reset(task, stream(key, "score"))
-    advance, mask = jax.jit(env.step), mask_of(env)
+    mask = mask_of(env)
 
     def allowed() -> np.ndarray | None:
         return None if mask is None else np.asarray(mask(task, state))

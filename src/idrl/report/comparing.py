@@ -11,7 +11,7 @@ from idrl.errors import IdrlError
 from idrl.report.grouping import Protocol, sections
 from idrl.report.reading import LeftOut, read_runs
 from idrl.report.sheets import Column, Sheet
-from idrl.report.statistics import Estimate, chance_better, plus_minus
+from idrl.report.statistics import INTERVAL, Estimate, chance_better, mean_over_seeds
 from idrl.system import words
 
 
@@ -55,11 +55,12 @@ def compare_sides(a: Side, b: Side, places: tuple[str, str], what: str) -> Agent
     for key in tasks:
         x, y = a.scores[key], b.scores[key]
         counts = f"{len(x)} and {len(y)}"
-        rows.append([key[0], plus_minus(x), plus_minus(y), counts, *chance_better([x], [y])])
+        said = [str(mean_over_seeds(side)) for side in (x, y)]
+        rows.append([key[0], *said, counts, *chance_better([x], [y])])
     ours, theirs = ([side.scores[key] for key in tasks] for side in (a, b))
     chance = chance_better(ours, theirs)
     notes = [
-        f"{what}, mean ± half of Student's 95% interval over seeds. "
+        f"{what}, the mean and its {INTERVAL}. "
         "P: that a seed of the first scores above one of the second (a tie counts half), with its "
         "95% bootstrap interval."
     ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from idrl.report.statistics import interval
+from idrl.report.statistics import mean_bounds
 from idrl.report.style import caption, colour, figure
 from idrl.storage.files import read_toml
 from idrl.storage.records import numbers, read_episodes, read_evaluations
@@ -25,7 +26,7 @@ def learning_curve(runs: Sequence[Path], target: Path, title: str = "") -> None:
         word = "seed" if seeds == 1 else "seeds"
         curve = over_seeds(read_evaluations(path), "return_mean")
         with_interval(axis, curve, tint, f"{agent}, evaluated ({seeds} {word})")
-        steps, mean = _acting(read_episodes(path))
+        steps, mean = acting(read_episodes(path))
         axis.plot(steps, mean, color=tint, ls="--", lw=1, alpha=0.8, label=f"{agent}, acting")
     axis.set(xlabel="steps of each seed", ylabel="return of an episode", title=title or env)
     axis.legend(frameon=False, fontsize="small")
@@ -33,24 +34,25 @@ def learning_curve(runs: Sequence[Path], target: Path, title: str = "") -> None:
 
 
 def with_interval(axis, curve, tint: str, label: str) -> None:
-    """`curve`: steps, mean, half interval."""
-    steps, mean, half = curve
+    """`curve`: steps, mean, the ends of its interval."""
+    steps, mean, low, high = curve
     axis.plot(steps, mean, color=tint, label=label)
-    axis.fill_between(steps, mean - half, mean + half, color=tint, alpha=0.2, lw=0)
+    axis.fill_between(steps, low, high, color=tint, alpha=0.2, lw=0)
 
 
 def over_seeds(rows, column: str):
-    """Mean and half interval over seeds, by steps."""
-    steps = np.array([int(row["steps"]) for row in rows])
-    values = np.array(numbers(rows, column))
-    ticks = np.unique(steps)
-    groups = [values[(steps == tick) & np.isfinite(values)] for tick in ticks]
-    mean = np.array([g.mean() if g.size else np.nan for g in groups])
-    half = np.nan_to_num(np.array([interval(g) for g in groups]))
-    return ticks, mean, half
+    """Steps, the mean over seeds and its 95% interval."""
+    seeds, steps = (np.array([int(row[name]) for row in rows]) for name in ("seed", "steps"))
+    (names, seed), (ticks, tick) = (np.unique(x, return_inverse=True) for x in (seeds, steps))
+    table = np.full((len(names), len(ticks)), np.nan)
+    table[seed, tick] = numbers(rows, column)
+    table[~np.isfinite(table)] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a step where no seed ended an episode
+        return ticks, np.nanmean(table, axis=0), *mean_bounds(table)
 
 
-def _acting(rows, bins: int = 50):
+def acting(rows, bins: int = 50):
     """Mean return of the acting policy's episodes, in stretches of steps."""
     if not rows:
         return np.array([]), np.array([])

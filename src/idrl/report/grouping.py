@@ -16,7 +16,7 @@ from idrl.system import words
 _LONGEST = 160  # letters of an agent with the settings that tell it from others
 _MORE = 1_000  # points of a curve beyond which it is thinned
 _OWN = {("", name) for name in ("agent", "env", "seed", "seeds")} | {
-    ("training", "log_every_steps")
+    ("training", name) for name in ("log_every_steps", "keep_weights")
 }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from idrl.report.curves import over_seeds, with_interval
-from idrl.report.statistics import interval
+from idrl.report.statistics import mean_bounds
 from idrl.report.style import caption, colour, figure
 from idrl.storage.files import read_toml
 from idrl.storage.records import numbers, read_episodes, read_evaluations
@@ -43,8 +43,8 @@ def regret_curves(runs: Sequence[Path], target: Path, title: str = "") -> None:
     fig.savefig(target, dpi=120)
 
 
-def cumulative(rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Steps, mean and half interval over seeds of the regret summed up to there."""
+def cumulative(rows) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Steps, and of the regret summed up to there the mean over seeds and its 95% interval."""
     seed = np.array([int(row["seed"]) for row in rows])
     steps = np.array([int(row["steps"]) for row in rows])
     regret = np.array(numbers(rows, "regret"))
@@ -55,5 +55,4 @@ def cumulative(rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         sums = np.append(0.0, np.cumsum(regret[mine]))
         curves.append(sums[np.searchsorted(steps[mine], grid, side="right")])
     table = np.array(curves)
-    half = np.nan_to_num([interval(column) for column in table.T])
-    return grid, table.mean(0), half
+    return grid, table.mean(0), *mean_bounds(table)

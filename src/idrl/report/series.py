@@ -9,7 +9,7 @@ import numpy as np
 
 from idrl.report.grouping import Curve, Group, Section
 from idrl.report.reading import BANDS
-from idrl.report.statistics import REPS, bounds, draw, interval, iqm, profile, resample
+from idrl.report.statistics import REPS, bounds, draw, iqm, mean_bounds, profile, resample
 from idrl.report.tables import matrices, normalised
 
 QUANTITIES = {  # of distributions.csv
@@ -31,15 +31,14 @@ class Line(NamedTuple):
 
 
 def over_seeds(curve: Curve, band: str) -> Line:
-    """The mean over seeds; `band`: their "range" (the paper's), or Student's 95% "interval"."""
+    """The mean over seeds; `band`: their "range" (the paper's), or its 95% "interval"."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a step where no seed ended an episode
         mean = np.nanmean(curve.returns, axis=0)
         if band == "range":
             low, high = np.nanmin(curve.returns, axis=0), np.nanmax(curve.returns, axis=0)
         else:
-            half = np.nan_to_num([interval(x[np.isfinite(x)]) for x in curve.returns.T])
-            low, high = mean - half, mean + half
+            low, high = mean_bounds(curve.returns)
     return Line(curve.steps, mean, low, high)
 
 

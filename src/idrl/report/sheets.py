@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import html
 import math
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from idrl.system.tables import TextTable
 from idrl.system.words import csv_text, markdown
 
 NOTHING = "–"
@@ -32,6 +32,7 @@ class Sheet:
     columns: Sequence[Column]
     rows: list[list[Any]]
     notes: list[str] = field(default_factory=list)
+    keys: int = 1  # columns that say what a row is of
 
     def cells(self) -> list[list[str]]:
         return [
@@ -79,25 +80,17 @@ class Sheet:
         notes = "".join(f'<p class="note">{html.escape(note)}</p>' for note in self.notes)
         name = html.escape(prefix + self.name)
         return (
-            f'<h3 id="{name}-title">{html.escape(self.title)}</h3><div class="scroll">'
+            f'<h3 id="{name}-title">{html.escape(self.title)}</h3><div class="scroll" '
+            f'tabindex="0" role="region" aria-labelledby="{name}-title">'
             f'<table class="sortable" id="{name}" aria-labelledby="{name}-title">'
             f"<thead><tr>{head}</tr></thead>"
             f"<tbody>{''.join(body)}</tbody></table></div>{notes}"
         )
 
-    def rich(self):
-        from rich.table import Table
-
-        table = Table(title=self.title, title_justify="left", caption="\n".join(self.notes) or None)
-        table.caption_justify = "left"
-        for i, column in enumerate(self.columns):
-            widest = max((len(line[i]) for line in self.cells()), default=0)
-            head = "\n".join(textwrap.wrap(column.name, max(10, widest), break_long_words=False))
-            side = "left" if column.digits is None else "right"
-            table.add_column(head, justify=side, no_wrap=True)  # type: ignore[arg-type]
-        for line in self.cells():
-            table.add_row(*line)
-        return table
+    def rich(self) -> TextTable:
+        words = [i for i, column in enumerate(self.columns) if column.digits is None]
+        heads = [column.name for column in self.columns]
+        return TextTable(heads, self.cells(), self.title, self.notes, words, self.keys)
 
     def write(self, folder: Path) -> None:
         for ending, text in (("md", self.markdown()), ("csv", self.csv()), ("tex", self.latex())):

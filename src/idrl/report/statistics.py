@@ -28,19 +28,42 @@ def share_interval(count: int, of: int, confidence: float = 0.95) -> tuple[float
     return 0.0 if count == 0 else middle - half, 1.0 if count == of else middle + half
 
 
-def plus_minus(values) -> str:
+def mean_over_seeds(values) -> Estimate:
+    """The mean of what is finite, with its 95% bootstrap interval: one that never leaves the values
+    themselves, which a score may be bounded by. Of two or three values it is their range."""
     values = np.asarray(values, float)
     values = values[np.isfinite(values)]
     if values.size == 0:
-        return "–"
-    half = interval(values)
-    return f"{values.mean():.3g}" + ("" if np.isnan(half) else f" ± {half:.2g}")
+        return Estimate(*[float("nan")] * 3)
+    return estimate([values], _mean)
+
+
+def mean_bounds(columns) -> tuple[np.ndarray, np.ndarray]:
+    """The same interval of each column of `[seeds, N]`; of one seed it is the seed itself."""
+    columns = np.asarray(columns, float)
+    low, high = np.full((2, columns.shape[1]), np.nan)
+    finite = np.isfinite(columns)
+    # Columns that the same seeds have, together.
+    for there in np.unique(finite, axis=1).T if columns.size else ():
+        if there.any():
+            alike = (finite == there[:, None]).all(0)
+            (drawn,) = draw([int(there.sum())], _CURVE_REPS)
+            counts = np.zeros(drawn.shape)  # of each seed in each resample
+            np.add.at(counts, (np.arange(len(drawn))[:, None], drawn), 1)
+            low[alike], high[alike] = bounds(counts @ columns[there][:, alike] / len(counts[0]))
+    return low, high
+
+
+def _mean(values: np.ndarray) -> np.ndarray:
+    return values.mean(-1)
 
 
 # What follows is after Agarwal et al. 2021, "Deep RL at the edge of the statistical precipice".
 # Scores are one array of runs per task: the number of runs may differ.
 
+INTERVAL = "95% bootstrap interval over seeds (of two or three seeds, their range)"
 REPS = 10_000
+_CURVE_REPS = 2_000  # at each of many points
 _MOST_DRAWN = 2**24  # runs in all resamples: a thousand runs are resampled ten thousand times
 SEED = 0  # of the bootstrap: the same runs give the same interval
 
@@ -51,9 +74,40 @@ class Estimate(NamedTuple):
     high: float
 
     def __str__(self) -> str:
+        """`375 (120 to 500)`; the value alone where there is no interval, a dash where none."""
+        if np.isnan(self.value):
+            return "–"
         if np.isnan(self.low):
-            return f"{self.value:.3g}"
-        return f"{self.value:.3g} ({self.low:.3g} to {self.high:.3g})"
+            return short(self.value)
+        value, low, high = _alike(self)
+        return f"{value} ({low} to {high})"
+
+
+def short(value: float) -> str:
+    """Three significant digits, and all of those before the point: 0.0123, 37.5, 1,234."""
+    if not np.isfinite(value):
+        return str(value)
+    if value != 0 and not 1e-4 <= abs(value) < 1e9:
+        return f"{value:.3g}"
+    text = f"{value:,.{_decimals(value, 3)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _decimals(value: float, digits: int) -> int:
+    """After the point, for so many significant digits."""
+    return max(0, digits - 1 - int(np.floor(np.log10(abs(value))))) if value else 0
+
+
+def _alike(values: Sequence[float]) -> list[str]:
+    """With the same decimals, as many as tell the ends of an interval apart."""
+    largest, apart = max(map(abs, values)), max(values) - min(values)
+    if largest != 0 and not 1e-4 <= largest < 1e9:
+        return [f"{value:.3g}" for value in values]
+    decimals = max(_decimals(largest, 3), min(_decimals(apart, 1), _decimals(largest, 6)))
+    texts = [f"{value + 0.0:,.{decimals}f}" for value in values]
+    while decimals and all(text.endswith("0") for text in texts):
+        texts, decimals = [text[:-1] for text in texts], decimals - 1
+    return [text.rstrip(".") for text in texts]
 
 
 def iqm(scores) -> np.ndarray:

@@ -11,18 +11,18 @@ from idrl.report.grouping import Group, Section
 from idrl.report.paper import game_of, games
 from idrl.report.sheets import Column, Sheet
 from idrl.report.statistics import (
+    INTERVAL,
     Estimate,
     chance_better,
     estimate,
-    interval,
     iqm,
+    mean_over_seeds,
     optimality_gap,
-    plus_minus,
 )
 
 PROTOCOL = (
-    "Best-agent protocol: the highest evaluation of each seed, then the mean over seeds; ± is half "
-    "of Student's 95% interval over seeds."
+    "Best-agent protocol: the highest evaluation of each seed, then the mean over seeds; "
+    f"from … to: {INTERVAL}."
 )
 ONE = "One seed says nothing about the spread between seeds: no interval is given."
 
@@ -54,8 +54,9 @@ def matrices(section: Section) -> dict[str, list[np.ndarray]]:
 def scores(section: Section) -> Sheet:
     """One row for each task and agent."""
     columns = [
-        Column("task"), Column("agent"), Column("seeds", 0), Column("score", 3), Column("±", 3),
-        Column("lowest seed", 3), Column("highest seed", 3), Column("last evaluation", 3),
+        Column("task"), Column("agent"), Column("seeds", 0), Column("score", 3), Column("from", 3),
+        Column("to", 3), Column("lowest seed", 3), Column("highest seed", 3),
+        Column("last evaluation", 3),
     ]  # fmt: skip
     of_paper = section.of_paper
     if of_paper:
@@ -71,15 +72,14 @@ def scores(section: Section) -> Sheet:
                 task,
                 label,
                 len(best),
-                best.mean(),
-                interval(best),
+                *mean_over_seeds(best),
                 best.min(),
                 best.max(),
                 told.mean() if told.size else np.nan,
             ]
             rows.append([*row, *(_beside_paper(task, group) if of_paper else ())])
     notes = [PROTOCOL, *([ONE] if single else [])]
-    return Sheet("scores", f"Scores, {section.title}", columns, rows, notes)
+    return Sheet("scores", f"Scores, {section.title}", columns, rows, notes, keys=2)
 
 
 def _beside_paper(task: str, group: Group) -> list[float | None]:
@@ -179,16 +179,21 @@ def improvement(section: Section) -> Sheet:
 
 def summary(section: Section) -> Sheet:
     """What fits a terminal."""
-    columns = [Column("task"), Column("agent"), Column("seeds", 0), Column("score ± 95%", 0)]
-    columns.append(Column("IQM (95% bootstrap)", 0))
+    columns = [Column("task"), Column("agent"), Column("seeds", 0), Column("score (95%)", 0)]
+    columns.append(Column("IQM (95%)", 0))
     rows: list[list] = []
     for task, groups in section.tasks.items():
         for label, group in groups.items():
             best = group.scores()
-            rows.append([task, label, len(best), plus_minus(best), str(estimate([best]))])
-    note = "score: the highest evaluation of each seed, then the mean over seeds."
+            rows.append([task, label, len(best), str(mean_over_seeds(best)), str(estimate([best]))])
+    note = (
+        "score: the highest evaluation of each seed, then the mean over seeds; in brackets: "
+        f"{INTERVAL}."
+    )
     single = any(row[2] == 1 for row in rows)
-    return Sheet("summary", section.title, columns, rows, [note, *([ONE] if single else [])])
+    return Sheet(
+        "summary", section.title, columns, rows, [note, *([ONE] if single else [])], keys=2
+    )
 
 
 def sheets(section: Section) -> list[Sheet]:

@@ -16,12 +16,21 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from idrl.agents.telling import told
 from idrl.config import RunConfig
 from idrl.envs import unit_of
-from idrl.report.statistics import iqm, plus_minus, share_interval, solved_episode
+from idrl.report.statistics import (
+    INTERVAL,
+    iqm,
+    mean_over_seeds,
+    share_interval,
+    short,
+    solved_episode,
+)
 from idrl.runs.run import Run
 from idrl.storage.records import numbers, read_episodes, read_evaluations, read_table
 from idrl.system import words
+from idrl.system.tables import TextTable
 
 
 class LiveDisplay:
@@ -40,7 +49,7 @@ class LiveDisplay:
         self.task: Any = None
         self.live = Live(self.bar, console=console, refresh_per_second=4, transient=True)
         self.recent: list[float] = []
-        self.score = self.ranges = "–"
+        self.score, self.ranges = "–", ""
         self.clock = 0.0
         self.last_steps: int | None = None
 
@@ -83,14 +92,15 @@ class LiveDisplay:
         self.recent = (self.recent + progress.episodes.returns.tolist())[-100 * config.seeds :]
         if progress.metrics:
             m = {name: float(np.mean(v[progress.alive])) for name, v in progress.metrics.items()}
-            self.ranges = (
-                f"σ {m['sigma_min']:.3g}–{m['sigma_max']:.3g}   "
-                f"ρ² {m['rho2_min']:.3g}–{m['rho2_max']:.3g}"
+            self.ranges = "".join(
+                f"   {symbol} {short(m[f'{name}_min'])}–{short(m[f'{name}_max'])}"
+                for name, symbol in _RANGES.items()
+                if name in told(config.spec)
             )
         if progress.score is not None:
-            self.score = plus_minus(progress.score.return_mean[progress.alive])
-        acting = f"{np.mean(self.recent):.3g}" if self.recent else "–"
-        line = f"episode return {acting}   evaluation {self.score}   {self.ranges}"
+            self.score = str(mean_over_seeds(progress.score.return_mean[progress.alive]))
+        acting = short(float(np.mean(self.recent))) if self.recent else "–"
+        line = f"episode return {acting}   evaluation {self.score}{self.ranges}"
         if self.moves:
             total = max(config.training.steps, progress.steps) * scale
             if self.task is None:
@@ -103,6 +113,9 @@ class LiveDisplay:
         elif progress.score is not None:
             text = f"{progress.steps * scale:>10,} {unit} {rate * scale:>9,.0f} {unit}/s   {line}"
             self.console.print(text, soft_wrap=True)
+
+
+_RANGES = {"sigma": "σ", "rho2": "ρ²"}  # that metrics have, of the agents they mean something for
 
 
 def _has_widgets() -> bool:
@@ -124,29 +137,24 @@ def _or_nowhere(console: Console) -> Iterator[None]:
         os.close(nowhere)
 
 
-def summary(run: Run) -> Table:
+def summary(run: Run) -> TextTable:
     """One row a seed: what it reached, when it solved the task and what acting cost, where these
     are defined; below them the seeds together."""
     found = _by_seed(run)
     stopped = read_table(run.path / "frozen.csv", ("seed", "steps"))
     frozen = {row["seed"]: f"at step {int(row['steps']):,}" for row in stopped}
-    table = Table(
-        title=words.title(run.config.agent, run.config.env),
-        title_justify="left",
-    )
-    for name in ("seed", *found, *(("frozen",) if frozen else ())):
-        table.add_column(name, justify="right")
+    rows, below = [], []
     for index, seed in enumerate(run.seeds):
         cells = [_COLUMNS[name](x[index]) for name, x in found.items()]
-        table.add_row(str(seed), *cells, *([frozen.get(str(seed), "")] if frozen else []))
+        rows.append([str(seed), *cells, *([frozen.get(str(seed), "")] if frozen else [])])
     notes = [f"Frozen: {len(frozen)} of {len(run.seeds)} seeds."] if frozen else []
     if run.config.seeds == 1:
         notes.append("One seed: there is no interval.")
     else:
-        table.add_section()
-        for label, tell in (("mean ± 95%", plus_minus), ("IQM", _iqm)):
-            cells = ["" if name in _COUNTS else tell(x) for name, x in found.items()]
-            table.add_row(label, *cells)
+        for label, tell in (("mean", mean_over_seeds), ("IQM", _iqm)):
+            cells = ["" if name in _COUNTS else str(tell(x)) for name, x in found.items()]
+            below.append([label, *cells, *([""] if frozen else [])])
+        notes.append(f"In brackets: {INTERVAL}.")
         if _SOLVED in found:
             notes.append(_solved(found[_SOLVED]))
     if _REGRET in found:
@@ -154,10 +162,11 @@ def summary(run: Run) -> Table:
         last = numbers(list(latest.values()), "regret")
         notes.append(
             "Regret: what the best policy expects of an episode less what acting got, summed; "
-            f"of the last evaluation {plus_minus(last)} an episode."
+            f"of the last evaluation {mean_over_seeds(last)} an episode."
         )
-    table.caption, table.caption_justify = "\n".join(notes), "left"
-    return table
+    heads = ["seed", *found, *(["frozen"] if frozen else [])]
+    title = words.title(run.config.agent, run.config.env)
+    return TextTable(heads, rows, title, notes, below=below)
 
 
 _SOLVED, _REGRET = "solved at episode", "regret"
@@ -166,7 +175,7 @@ _COUNTS = ("episodes", _SOLVED)  # whose mean over seeds says nothing
 
 def _score(value: float) -> str:
     """A dash where no episode ended: in the last evaluation, or in any."""
-    return f"{value:.4g}" if np.isfinite(value) else "–"
+    return short(value) if np.isfinite(value) else "–"
 
 
 _COLUMNS: dict[str, Callable[[float], str]] = {
@@ -174,7 +183,7 @@ _COLUMNS: dict[str, Callable[[float], str]] = {
     "best evaluation": _score,
     "episodes": "{:,.0f}".format,
     _SOLVED: lambda episode: "not" if np.isnan(episode) else f"{episode:.0f}",
-    _REGRET: "{:.4g}".format,
+    _REGRET: short,
 }
 
 
@@ -200,7 +209,7 @@ def _by_seed(run: Run) -> dict[str, list[float]]:
 
 def _iqm(values) -> str:
     finite = [value for value in values if np.isfinite(value)]
-    return f"{iqm(finite):.3g}" if finite else "–"
+    return short(float(iqm(finite))) if finite else "–"
 
 
 def _solved(episodes: list[float]) -> str:

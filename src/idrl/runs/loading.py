@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -9,21 +10,27 @@ import numpy as np
 
 from idrl.agents import make_agent
 from idrl.errors import IdrlError
+from idrl.runs.keeping import find_kept
 from idrl.runs.policy import Policy, load_policy
 from idrl.runs.run import Run, newest_checkpoint, open_run
 from idrl.storage import checkpoint
 from idrl.storage.folder import RunFolder
 
 
-def load(path: str | Path | Run, seed: int | None = None, weights: str = "best") -> Policy:
+def load(
+    path: str | Path | Run, seed: int | None = None, weights: str = "best", *, at: int | None = None
+) -> Policy:
     """The agent in a file that `Policy.save` wrote, or the one that a run trained: of `seed`
     (default: the seed that scored best), with the weights of its best evaluation, or its latest
-    (`weights="latest"`)."""
+    (`weights="latest"`), or those that it kept `at` a step (see `Run.kept_weights`), as if the run
+    had ended there."""
     if weights not in ("best", "latest"):
         raise IdrlError(f"weights is {weights!r}; it must be 'best' or 'latest'.")
     if not isinstance(path, Run) and Path(path).is_file():
         if seed is not None:
             raise IdrlError(f"{str(path)!r} holds one agent: omit seed={seed}.")
+        if at is not None:
+            raise IdrlError(f"{str(path)!r} holds one agent: omit at={at}.")
         from idrl.runs.exporting import refusal
 
         told = refusal(Path(path))
@@ -31,6 +38,9 @@ def load(path: str | Path | Run, seed: int | None = None, weights: str = "best")
             raise IdrlError(told)
         return load_policy(Path(path))
     run = open_run(path)
+    if at is not None and weights != "best":
+        raise IdrlError(f"at={at} and weights={weights!r} both say which weights: omit one.")
+    kept = None if at is None else find_kept(RunFolder.open(run.path), at)
     place = newest_checkpoint(run)
     agent = make_agent(run.config.spec, *RunFolder.open(run.path).read_shapes())
     count = run.config.seeds
@@ -46,7 +56,11 @@ def load(path: str | Path | Run, seed: int | None = None, weights: str = "best")
     like = jax.eval_shape(jax.vmap(agent.init), keys, example)
     evaluated = np.isfinite(scores[index])
     source = "best/params/" if weights == "best" and evaluated else "agent/params/"
-    params = checkpoint.restore(place, like.params, source)
-    prior = checkpoint.restore(place, like.prior, "agent/prior/")
+    config, sources = run.config, (source, "agent/prior/")
+    if kept is not None and at is not None:  # schedules end with the run, so here
+        config = replace(config, training=replace(config.training, steps=at))
+        place, sources = kept, ("params/", "prior/")
+    params = checkpoint.restore(place, like.params, sources[0])
+    prior = checkpoint.restore(place, like.prior, sources[1])
     params, prior = jax.tree.map(lambda x: x[index], (params, prior))
-    return Policy(run.config, agent, params, prior, run.config.seed + index)
+    return Policy(config, agent, params, prior, config.seed + index)

@@ -19,7 +19,9 @@ from idrl.training.health import FINE
 from idrl.training.program import RunProgram, playing_view
 
 # What a run may be resumed with in another way: none of it changes what a step computes.
-MAY_CHANGE = ("training.steps", "training.log_every_steps", "training.env_timeout_s")
+MAY_CHANGE = tuple(
+    f"training.{name}" for name in ("steps", "log_every_steps", "env_timeout_s", "keep_weights")
+)
 
 # What may be shown of what a file says.
 _DEVICE = re.compile(r"[1-9][0-9]{0,5} × [\w .()/+-]{1,60}")

@@ -64,6 +64,11 @@ class Run:
         )
 
     @property
+    def kept_weights(self) -> list[int]:
+        """After how many steps weights were kept (`training.keep_weights`)."""
+        return [*map(checkpoint.steps_of, checkpoint.listed(self.path / "weights"))]
+
+    @property
     def finished(self) -> bool:
         return self.steps >= self.config.training.steps
 

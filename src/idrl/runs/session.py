@@ -15,6 +15,7 @@ from idrl.envs import Env, HostEnv
 from idrl.errors import IdrlError, TrainingDiverged
 from idrl.runs.callbacks import CallbackFailed, Watchers
 from idrl.runs.cautions import Cautions
+from idrl.runs.keeping import Keeper, discard_after
 from idrl.runs.recording import Recorder
 from idrl.runs.resuming import Found, check_step, damage, find, load_state
 from idrl.runs.saving import Saver, disk
@@ -106,6 +107,7 @@ def run_session(
                 meta,
                 saver,
                 recorder,
+                Keeper(folder, config, _made(found)),
                 folder,
                 config,
                 watchers,
@@ -126,7 +128,7 @@ def run_session(
 def _resume_from(folder: RunFolder, config: RunConfig, keep: bool) -> Found:
     """The checkpoint to go on from. Nothing is changed yet."""
     found = find(folder, config)
-    made = 0 if found.place is None else int(found.place.name.removeprefix("step-"))
+    made = _made(found)
     if keep and made > config.training.steps:
         raise IdrlError(
             f"the run has made {made:,} steps already, more than {config.training.steps:,}."
@@ -155,13 +157,18 @@ def _cut_back(folder: RunFolder, config: RunConfig, keep: bool, found: Found) ->
         folder.write_config(to_dict(config))
     if found.ended is not None:
         checkpoint.discard(found.ended)
+    discard_after(folder, _made(found))
     sizes = found.meta.get("sizes", {})
     for name, table in folder.tables.items():
         table.cut(sizes.get(name, 0))
 
 
+def _made(found: Found) -> int:
+    return 0 if found.place is None else checkpoint.steps_of(found.place)
+
+
 def _train(
-    program, state, meta, saver, recorder, folder, config, watchers, display, stop, until
+    program, state, meta, saver, recorder, keeper, folder, config, watchers, display, stop, until
 ) -> None:  # fmt: skip
     def between() -> None:
         if stop.is_set():
@@ -194,6 +201,7 @@ def _train(
         now = time.monotonic()
         with disk(folder, saver.steps):
             episodes = recorder.record(progress, now - clock)
+            keeper.keep(progress)
         clock = now
         if display is not None:
             display.update(progress, config)

@@ -58,6 +58,7 @@ class RunFolder:
         self.about = self.path / "run.json"
         self.checkpoints = self.path / "checkpoints"
         self.replay = self.path / "replay"  # frames, where they are too many for a checkpoint
+        self.weights = self.path / "weights"  # of early steps, where they are kept
         self.tables = {name: Table(self.path / f"{name}.csv") for name in TABLES}
         self._lock: Any = None
 
@@ -93,7 +94,7 @@ class RunFolder:
         for table in folder.tables.values():
             if table.path.is_dir():
                 raise IdrlError(f"{table.path.name!r} in {str(path)!r} is a folder, not a table.")
-        for inside in (folder.checkpoints, folder.replay):
+        for inside in (folder.checkpoints, folder.replay, folder.weights):
             if inside.is_file():
                 raise IdrlError(f"{inside.name!r} in {str(path)!r} is a file, not a folder.")
         folder._check_format()

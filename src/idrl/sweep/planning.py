@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from rich import box
-from rich.table import Table
-
 from idrl.config import RunConfig
 from idrl.envs import family_of, unit_of
 from idrl.envs.declaring import STEPS
 from idrl.sweep.jobs import Combination
 from idrl.sweep.speeds import Hardware
 from idrl.sweep.work import disk_of, per_step
+from idrl.system.tables import TextTable
 
 
 class PlanRow(NamedTuple):
@@ -77,28 +75,24 @@ def _row(agent: str, family: str, members, hardware, trials: int) -> PlanRow:
 
 def show(
     title: str, found: list[PlanRow], hardware: Sequence[Hardware], price: float | None
-) -> Table:
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+) -> TextTable:
     families = {row.family for row in found}
-    table.add_column("agent", no_wrap=True)
     units = set(map(unit_of, families))
     unit, scale = units.pop() if len(units) == 1 else STEPS
-    for name in ("runs", unit, "disk", *map(str, hardware)):
-        table.add_column(name, justify="right", no_wrap=True)
+    lines, below = [], []
     for row in found:
         times = [
             _time(row.seconds[i], kind.units, row.longest[i], row.measured[i])
             for i, kind in enumerate(hardware)
         ]
         name = row.agent if len(families) == 1 else f"{row.agent}, {row.family}"
-        table.add_row(name, f"{row.runs:,}", _budget(row.steps * scale), _size(row.disk), *times)
-    table.add_section()
+        lines.append([name, f"{row.runs:,}", _budget(row.steps * scale), _size(row.disk), *times])
     for name, cells in _sums(found, hardware, price).items():
         runs, disk = sum(row.runs for row in found), _size(sum(row.disk for row in found))
         first = (f"{runs:,}", "", disk) if name == "all" else ("", "", "")
-        table.add_row(name, *first, *cells)
-    table.caption, table.caption_justify = _NOTE, "left"
-    return table
+        below.append([name, *first, *cells])
+    heads = ["agent", "runs", unit, "disk", *map(str, hardware)]
+    return TextTable(heads, lines, title, [_NOTE], left=[0], below=below)
 
 
 def _sums(found: list[PlanRow], hardware: Sequence[Hardware], price: float | None):

@@ -9,7 +9,7 @@ from idrl.actions import actions_of
 from idrl.agents import make_agent
 from idrl.config import RunConfig
 from idrl.envs import Env, HostEnv, find, make_env
-from idrl.runs.sizing import needs, operations
+from idrl.runs.sizing import needs, operations, parameters
 
 _FRAMES_SAVED = 100e6  # bytes: a million frames of random play take 23 to 91 MB (docs/promises.md)
 
@@ -30,15 +30,16 @@ _known: dict[str, tuple[float, float, float, float]] = {}
 
 
 def _facts(config: RunConfig) -> tuple[float, float, float, float]:
-    """Operations of a pass, bytes on the device, bytes of a checkpoint, and of frames that are
-    saved apart from it."""
+    """Operations of a pass, bytes on the device, bytes of a checkpoint, and of what is saved apart
+    from it: frames, and weights that are kept."""
     key = repr(_key(config))
     if key not in _known:
         env = _stand_in(config.env) or make_env(config.env)
         agent = make_agent(config.spec, env.obs_shape, actions_of(env), env.name)
         sizes = [sum(needs(agent, config, env, playing=p).values()) for p in (False, True)]
         frames = _FRAMES_SAVED if getattr(env, "stack", 1) > 1 else 0.0
-        _known[key] = operations(agent), float(sizes[0]), float(sizes[1]), frames
+        kept = 4.0 * parameters(agent) * config.training.keep_weights
+        _known[key] = operations(agent), float(sizes[0]), float(sizes[1]), frames + kept
     return _known[key]
 
 
@@ -54,7 +55,7 @@ def memory_of(config: RunConfig) -> float:
 
 
 def disk_of(config: RunConfig) -> float:
-    """Bytes of one seed's folder: two checkpoints, and frames."""
+    """Bytes of one seed's folder: two checkpoints, frames, and weights that are kept."""
     return 2.0 * _facts(config)[2] + _facts(config)[3]
 
 

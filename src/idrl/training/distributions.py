@@ -12,8 +12,10 @@ import jax
 import jax.numpy as jnp
 
 from idrl.agents import Agent
+from idrl.agents.telling import told
 from idrl.replay import ring as ring
 
+_DECIDED = ("regret", "info_gain", "ratio")
 STATES = 64  # the paper's figures have 32; with two actions that leaves 3 values above 95%
 
 
@@ -42,8 +44,9 @@ def draw(
 
 
 def describe(agent: Agent, params, prior, states, key, step) -> dict[str, Any]:
-    """By the exploration rule, `[64, A]` each; no return variance where no head estimates it. With
-    masks `allowed` is beside them: what is said of other actions means nothing."""
+    """By the exploration rule, `[64, A]` each; what means something for the agent's parts, and the
+    return's variance where a head estimates it. With masks `allowed` is beside them: what is said
+    of other actions means nothing."""
     always, nothing = jnp.ones(STATES, bool), agent.blank_memory(STATES)
     masked = isinstance(states, Masked)
     obs, allowed = states if masked else (states, None)
@@ -51,12 +54,11 @@ def describe(agent: Agent, params, prior, states, key, step) -> dict[str, Any]:
         agent.spec.explore, params, prior, obs, always, nothing, key, step, allowed
     )
     decision, variance = considered.decision, considered.beliefs.return_variance
+    names = told(agent.spec)
     return {
-        "sigma2": decision.sigma**2,
-        "rho2": decision.rho2,
+        **({"sigma2": decision.sigma**2} if "sigma" in names else {}),
+        **({"rho2": decision.rho2} if "rho2" in names else {}),
         **({} if variance is None else {"return_variance": variance}),
-        "regret": decision.regret,
-        "info_gain": decision.info_gain,
-        "ratio": decision.ratio,
+        **{name: getattr(decision, name) for name in _DECIDED if name in names},
         **({"allowed": allowed} if masked else {}),
     }

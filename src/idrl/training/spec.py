@@ -11,6 +11,7 @@ from idrl.agents.spec import Learning
 from idrl.errors import IdrlError
 
 _MOST = 2**31 - 1  # counters are of 32 bits
+_MOST_KEPT = 31  # the evaluations 1, 2, 4, … below 2³¹
 _MOST_BLOCKS = 64  # as many times the block of now one of an earlier version may be
 
 
@@ -32,6 +33,7 @@ class Training:
     log_every_steps: int = 50_000
     distributions_every_steps: int = 0  # 0: never; the presets switch them on
     env_timeout_s: float = 120.0  # of one call of an environment on the host; 0 waits for ever
+    keep_weights: int = 0  # how many are kept, after the evaluations 1, 2, 4, 8, …
 
     def check(self, where: str) -> None:
         if self.distributions_every_steps < 0:
@@ -40,6 +42,10 @@ class Training:
                 "it is positive, or 0 to switch them off."
             )
         _check_counts(self, where, "steps", "envs", "log_every_steps")
+        if not 0 <= self.keep_weights <= _MOST_KEPT:
+            raise IdrlError(
+                f"{where}.keep_weights is {self.keep_weights}; it is from 0 to {_MOST_KEPT}."
+            )
         if self.env_timeout_s < 0:
             raise IdrlError(f"{where}.env_timeout_s is {self.env_timeout_s}; it is ≥ 0.")
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from idrl.envs.adapters.gymnax_env import GymnaxEnv, make_gymnax
 from idrl.envs.control_presets import among_candidates, small_box
 from idrl.envs.declaring import family
+from idrl.envs.drawings import car_on_hill
 from idrl.envs.presets import PresetContext, Settings, continuous
+from idrl.envs.views import View
 
 
 @continuous
@@ -17,12 +21,18 @@ def preset(task: PresetContext) -> Settings:
     return among_candidates(task, changes, prior_scale=10.0)
 
 
+def view(seen: np.ndarray) -> View | None:
+    """`[T, 2]`: position and speed."""
+    return car_on_hill(seen[:, 0]) if seen.shape[1:] == (2,) else None
+
+
 @family(
     "mountain_car_continuous",
     summary="leave a valley; continuous, sparse (gymnax MountainCarContinuous-v0)",
     preset=preset,
     like=("mountain_car", "gymnax/MountainCarContinuous-v0", "gym/MountainCarContinuous-v0"),
     host=False,
+    view=view,
 )
 def mountain_car_continuous() -> GymnaxEnv:
     return make_gymnax("MountainCarContinuous-v0")

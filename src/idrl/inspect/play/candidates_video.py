@@ -8,26 +8,36 @@ from idrl.inspect.play.candidates import in_words
 from idrl.inspect.play.episode import Episode
 
 TAKEN, OTHER, ACTOR = "#D55E00", "#0072B2", "#009E73"
-BARS = (
-    ("rho2", "noise ρ²"),
-    ("regret", "regret Δ̂"),
-    ("info_gain", "gain I"),
-    ("ratio", "ratio Ψ"),
-)
+_TITLES = {
+    "mu": "μ", "rho2": "noise ρ²", "regret": "regret Δ̂", "info_gain": "gain I",
+    "ratio": "ratio Ψ",
+}  # fmt: skip
+
+
+def panels(episode: Episode) -> dict[str, str]:
+    """What is drawn of the agent, with titles; σ is the bars around μ."""
+    spread = {"mu": "μ ± λσ"} if "sigma" in episode.shown else {}
+    titles = _TITLES | spread
+    return {name: titles[name] for name in episode.shown if name in titles}
+
+
+def half_width(episode: Episode, t: int) -> np.ndarray | None:
+    """λσ, where σ means something."""
+    return episode.lam * np.nan_to_num(episode.sigma[t]) if "sigma" in episode.shown else None
 
 
 def draw_candidates(places, episode: Episode, t: int) -> None:
     """Orange is the action taken, green the actor's."""
     assert episode.candidates is not None
     along = episode.candidates.shape[2] == 1
-    for number, (name, label) in enumerate((("mu", "μ ± λσ"), *BARS)):
+    for number, (name, label) in enumerate(panels(episode).items()):
         axis, values = places[number], getattr(episode, name)[t]
         axis.clear()
         axis.set_title(label, fontsize="small")
         axis.tick_params(labelsize="x-small")
         axis.grid(True, alpha=0.25)
         values = np.where(np.isfinite(values), values, np.nan)
-        half = episode.lam * np.nan_to_num(episode.sigma[t]) if name == "mu" else None
+        half = half_width(episode, t) if name == "mu" else None
         if along:
             _along(axis, episode, t, values, half)
             if name == "ratio":
@@ -39,7 +49,8 @@ def draw_candidates(places, episode: Episode, t: int) -> None:
 def _along(axis, episode: Episode, t: int, values, half) -> None:
     assert episode.candidates is not None
     where = episode.candidates[t, :, 0]
-    axis.errorbar(where, values, half, fmt="none", ecolor="#BBBBBB", zorder=1)
+    if half is not None:
+        axis.errorbar(where, values, half, fmt="none", ecolor="#BBBBBB", zorder=1)
     axis.scatter(where, values, s=6, color=OTHER, zorder=2)
     for number, colour, size in _marked(episode, t):
         axis.scatter(where[number], values[number], s=size, color=colour, zorder=3)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from idrl.agents.telling import told
 from idrl.envs import Env, HostEnv, View, make_env
 from idrl.envs.checking import own_env
 from idrl.errors import IdrlError
@@ -16,6 +18,7 @@ from idrl.inspect.play.recorder import DecisionRecorder, Thought
 from idrl.inspect.play.sigma import SigmaMap, read_sigma
 from idrl.inspect.play.views import view
 from idrl.inspect.walking import Sight, walk
+from idrl.report.decisions import COLUMNS
 from idrl.runs.evaluating import check_fits
 from idrl.runs.loading import load
 from idrl.runs.policy import Policy
@@ -63,6 +66,7 @@ class Episode(NamedTuple):
     view: View
     candidates: np.ndarray | None = None  # [T, A, D]
     sigma_map: SigmaMap | None = None  # that the run recorded
+    shown: tuple[str, ...] = COLUMNS  # of these arrays, what means something for the agent
 
     def save_page(self, path: str | Path) -> Path:
         """One HTML file with everything in it."""
@@ -108,6 +112,7 @@ def play(
     *,
     seed: int | None = None,
     weights: str = "best",
+    at: int | None = None,
     acting: str = "explore",
     max_steps: int = MAX_STEPS,
     page: str | Path | None = None,
@@ -115,7 +120,8 @@ def play(
     fps: int = 5,
 ) -> Episode:
     """One episode of an agent that a run trained (of the best seed, unless told otherwise), or that
-    was loaded, with what it believes and decides in every step.
+    was loaded, with what it believes and decides in every step. `weights` and `at` are those of
+    `idrl.load`.
 
     It acts by the rule it explores with, or, with `acting="evaluate"`, the one it is evaluated
     with. `env` is what it was trained on, unless given. With `page` or `video` the episode is
@@ -129,7 +135,7 @@ def play(
         from idrl.inspect.play.video import check_target
 
         check_target(_target(video))
-    episode = _played(run, env, seed, weights, acting, max_steps)
+    episode = _played(run, env, seed, weights, at, acting, max_steps)
     if page is not None:
         episode.save_page(page)
     if video is not None:
@@ -146,11 +152,13 @@ def _target(path: str | Path) -> Path:
 
 
 def _played(
-    source: Any, env: Any, seed: int | None, weights: str, acting: str, max_steps: int
-) -> Episode:
+    source: Any, env: Any, seed: int | None, weights: str, at: int | None, acting: str,
+    max_steps: int,
+) -> Episode:  # fmt: skip
     if isinstance(source, Policy):
-        if seed is not None:
-            raise IdrlError(f"a loaded agent has a seed, {source.seed}: omit seed={seed}.")
+        for name, value in (("seed", seed), ("at", at)):
+            if value is not None:
+                raise IdrlError(f"a loaded agent has its seed and weights: omit {name}={value}.")
         policy, held, recorded = source, "", None
     else:
         run = open_run(source)
@@ -159,14 +167,26 @@ def _played(
                 f"{str(run.path)!r} was trained on an environment object, which cannot be made "
                 "again from its name; from Python, idrl.play(run, env=that_object) plays it."
             )
-        policy, held = load(run, seed, weights), f", {weights} weights"
+        policy = load(run, seed, weights, at=at)
+        held = f", {weights} weights" if at is None else f", after {at:,} steps"
         recorded = read_sigma(run.path, policy.seed)
     config = policy.config
     world = make_env(config.env) if env is None else own_env(env)
     name = config.env if env is None else world.name
     check_fits(world, policy.agent.obs_shape, policy.agent.actions)
-    recorder = DecisionRecorder(policy, acting)
-    steps = walk(_drawn(world), seed_key(policy.seed))
+    recorder = DecisionRecorder(policy.agent, acting)
+    episode = recorded_episode(recorder, policy, _drawn(world), name, max_steps)
+    return episode._replace(title=f"{episode.title}{held}", sigma_map=recorded)
+
+
+def recorded_episode(
+    recorder: DecisionRecorder, policy: Policy, world: Env | HostEnv, name: str, max_steps: int,
+    advance: Callable | None = None,
+) -> Episode:  # fmt: skip
+    """One episode of these weights in `world`, which goes by `name`; `advance` as in `walk`."""
+    recorder.begin(policy)
+    config = policy.config
+    steps = walk(world, seed_key(policy.seed), advance)
     sight, sights, rewards = next(steps), [], []
     thoughts: list[Thought] = []
     while not sight.over and len(thoughts) < max_steps:
@@ -178,23 +198,23 @@ def _played(
     steps.close()
     rule, title = config.explore, words.title(config.agent, name)
     decisions = [thought.decision for thought in thoughts]
-    names = ("mu", "sigma", "rho2", "regret", "info_gain", "ratio")
     return Episode(
-        title=f"{title}, seed {policy.seed}{held}",
+        title=f"{title}, seed {policy.seed}",
         seed=policy.seed,
         rule=rule.kind,
-        acting=acting,
+        acting=recorder.acting,
         lam=float(getattr(rule, "lam", 0.1)),
         ended=sight.over,
         action=np.array([thought.action for thought in thoughts]),
         greedy=np.array([thought.greedy for thought in thoughts]),
         explored=np.array([int(decision.action) for decision in decisions]),
         reward=np.array(rewards, np.float32),
-        **{n: np.stack([getattr(d, n) for d in decisions]).astype(np.float32) for n in names},
+        **{n: np.stack([getattr(d, n) for d in decisions]).astype(np.float32) for n in COLUMNS},
         returns=_histograms(thoughts),
         view=_view(name, sights),
         candidates=_candidates(decisions),
-        sigma_map=recorded,
+        sigma_map=None,
+        shown=told(config.spec),
     )
 
 
@@ -221,21 +241,21 @@ def _view(env: str, sights: list[Sight]) -> View:
 
 def _histograms(thoughts: list[Thought]) -> Returns | None:
     """All steps on the same bins, over the range where any of them has a thousandth of its mass."""
-    told = [thought.returns for thought in thoughts if thought.returns is not None]
-    if not told:
+    known = [thought.returns for thought in thoughts if thought.returns is not None]
+    if not known:
         return None
-    heavy = [values[weights > 1e-3] for values, weights in told]
+    heavy = [values[weights > 1e-3] for values, weights in known]
     low = min(float(values.min(initial=np.inf)) for values in heavy)
     high = max(float(values.max(initial=-np.inf)) for values in heavy)
     if not low < high:
         low, high = low - 0.5, low + 0.5
-    atoms, bins = told[0][0][0], _BINS
-    if np.array_equal(atoms, told[-1][0][-1]):  # fixed: each in the middle of its own bin
+    atoms, bins = known[0][0][0], _BINS
+    if np.array_equal(atoms, known[-1][0][-1]):  # fixed: each in the middle of its own bin
         bins = int(((atoms >= low) & (atoms <= high)).sum())
     half = (high - low) / max(bins - 1, 1) / 2
     low, high = low - half, high + half
-    probs = np.zeros((len(told), len(told[0][0]), bins), np.float32)
-    for t, (values, weights) in enumerate(told):
+    probs = np.zeros((len(known), len(known[0][0]), bins), np.float32)
+    for t, (values, weights) in enumerate(known):
         where = ((values - low) / (high - low) * bins).astype(int).clip(0, bins - 1)
         for a, (place, weight) in enumerate(zip(where, weights, strict=True)):
             probs[t, a] = np.bincount(place, weight, bins)

@@ -13,6 +13,7 @@ from idrl.envs.views import CELLS
 from idrl.inspect.play.episode import Episode
 from idrl.inspect.play.packing import pack_bytes, pack_floats
 from idrl.report.html import asset, page, plain
+from idrl.report.statistics import short
 
 LIMIT = 20_000_000  # bytes
 
@@ -23,7 +24,7 @@ class Fidelity(NamedTuple):
 
 
 _LEVELS = (Fidelity(16, 64), Fidelity(8, 24), Fidelity(6, 12), Fidelity(4, 6))
-QUANTITIES = ("mu", "sigma", "rho2", "regret", "info_gain")  # the ratio follows from two of them
+_FOLLOWS = ("ratio",)  # from two others: it is not stored
 
 
 def write_page(episode: Episode, target: Path) -> int:
@@ -46,7 +47,7 @@ def _page(episode: Episode, level: Fidelity) -> str:
         "ABOUT": episode.view.about,
         "RULE": rule,
         "OTHER": episode.other,
-        "LAMBDA": f"{episode.lam:g}",
+        "WHAT": _what(episode, rule),
     }
     # In one go: a name that looks like a place to fill in is none.
     body = re.sub(f"@({'|'.join(facts)})@", lambda found: html.escape(facts[found[1]]), body)
@@ -57,6 +58,13 @@ def _page(episode: Episode, level: Fidelity) -> str:
     )  # fmt: skip
 
 
+def _what(episode: Episode, rule: str) -> str:
+    """How to read the bars."""
+    spread = f"; λ = {episode.lam:g}" if "sigma" in episode.shown else ""
+    ratio = f" The ratio is regret² per information gain: {rule} takes the smallest."
+    return f"{spread}.{ratio if 'ratio' in episode.shown else ''}"
+
+
 def _facts(episode: Episode, rule: str) -> str:
     steps = len(episode.action)
     acted = f"by the rule it explores with ({rule})"
@@ -65,13 +73,14 @@ def _facts(episode: Episode, rule: str) -> str:
     end = "" if episode.ended else ", cut off there"
     differ = len(episode.disagreements)
     return (
-        f"Return {episode.reward.sum():.4g} in {steps:,} steps{end}, acting {acted}. "
-        f"{rule} and {episode.other} disagree in {differ:,} of them."
+        f"Return {short(float(episode.reward.sum()))} in {steps:,} steps{end}, acting {acted}. "
+        f"{rule[0].upper()}{rule[1:]} and {episode.other} disagree in {differ:,} of them."
     )
 
 
 def _data(episode: Episode, level: Fidelity) -> dict[str, Any]:
-    values = np.stack([getattr(episode, name) for name in QUANTITIES], axis=1)  # [T, 5, A]
+    names = [name for name in episode.shown if name not in _FOLLOWS]
+    values = np.stack([getattr(episode, name) for name in names], axis=1)  # [T, names, A]
     data: dict[str, Any] = {
         "steps": len(episode.action),
         "actions": episode.mu.shape[1],
@@ -81,7 +90,8 @@ def _data(episode: Episode, level: Fidelity) -> dict[str, Any]:
         "greedy": episode.greedy.tolist(),
         "explored": episode.explored.tolist(),
         "reward": plain(episode.reward),
-        "names": list(QUANTITIES),
+        "names": names,
+        "shown": list(episode.shown),
         "values": pack_floats(values, level.bits),
         "view": _view(episode),
     }
@@ -105,6 +115,9 @@ def _data(episode: Episode, level: Fidelity) -> dict[str, Any]:
 
 def _view(episode: Episode) -> dict[str, Any]:
     kind, frames = episode.view.kind, episode.view.frames
+    if kind == "strokes":
+        pens = [[pen.colour, pen.width] for pen in episode.view.pens]
+        return {"kind": kind, "frames": pack_floats(frames, 16), "pens": pens}
     if kind == "numbers":
         ends = [float(frames.min()), float(frames.max())]  # one scale for all steps
         return {"kind": kind, "frames": pack_floats(frames, 16), "range": ends}

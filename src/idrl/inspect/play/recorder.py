@@ -30,18 +30,20 @@ class Thought(NamedTuple):
 
 
 class DecisionRecorder:
-    """One seed's agent through one episode. `acting` is "explore" or "evaluate"."""
+    """A seed's agent through an episode. `acting` is "explore" or "evaluate". What is compiled for
+    one serves all that the same run trained."""
 
-    def __init__(self, policy: Policy, acting: str):
-        self.policy, self.acting = policy, acting
-        self.key = seed_key(policy.seed)
-        self.memory: Any = jnp.stack([policy.agent.blank_memory(1)] * 2)  # of the two rules
-        self.t = 0
+    def __init__(self, agent: Any, acting: str):
+        self.agent, self.acting = agent, acting
         self._think = jax.jit(self._consider)
 
-    def _consider(self, params, prior, obs, first, memory, key, mask):
-        agent, spec = self.policy.agent, self.policy.agent.spec
-        steps = jnp.int32(self.policy.config.training.steps)  # schedules at their end
+    def begin(self, policy: Policy) -> None:
+        """An episode of these weights of the agent."""
+        self.policy, self.key, self.t = policy, seed_key(policy.seed), 0
+        self.memory: Any = jnp.stack([self.agent.blank_memory(1)] * 2)  # of the two rules
+
+    def _consider(self, params, prior, obs, first, memory, key, steps, mask):
+        agent, spec = self.agent, self.agent.spec
         rest = (key, steps, mask)
         explored, first_memory = agent.choose(
             spec.explore, params, prior, obs, first, memory[0], *rest, noisy=True
@@ -84,8 +86,9 @@ class DecisionRecorder:
         first = np.array([self.t == 0])
         mask = None if allowed is None else np.asarray(allowed)[None]
         key = stream(self.key, "act", self.t)
+        steps = np.int32(self.policy.config.training.steps)  # schedules at their end
         explored, judged, greedy, shown, self.memory = self._think(
-            self.policy.params, self.policy.prior, obs, first, self.memory, key, mask
+            self.policy.params, self.policy.prior, obs, first, self.memory, key, steps, mask
         )
         self.t += 1
         decision = jax.tree.map(lambda x: np.asarray(x)[0], explored)

@@ -9,9 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from idrl.envs.views import CELLS
+from idrl.envs.views import CELLS, COLOURS
 from idrl.errors import IdrlError
-from idrl.inspect.play.candidates_video import BARS, OTHER, TAKEN, draw_candidates
+from idrl.inspect.play.candidates_video import (
+    OTHER,
+    TAKEN,
+    draw_candidates,
+    half_width,
+    panels,
+)
 from idrl.inspect.play.episode import Episode
 from idrl.report.style import caption, figure
 
@@ -64,6 +70,8 @@ def _scene(episode: Episode) -> tuple[Any, Iterator[None]]:
     seen = fig.add_subplot(grid[:, 0])
     draw_seen = _draw_seen(episode, seen)
     places = [axes[0, 1], axes[0, 2], axes[0, 3], axes[1, 1], axes[1, 2]]
+    for axis in places[len(panels(episode)) :]:
+        axis.set_axis_off()
     draw_mind = _draw_numbered if episode.candidates is None else draw_candidates
 
     def steps() -> Iterator[None]:
@@ -95,6 +103,8 @@ def _draw_seen(episode: Episode, axis):
                 bar.set_height(height)
 
         return numbers
+    if kind == "strokes":
+        return _draw_strokes(episode, axis)
     if kind == "cells":
         table = np.array([_rgb(colour) for colour in CELLS], np.uint8)
         frames = table[frames]
@@ -105,6 +115,25 @@ def _draw_seen(episode: Episode, axis):
     return lambda t: image.set_data(frames[t])
 
 
+def _draw_strokes(episode: Episode, axis):
+    from matplotlib.collections import LineCollection
+
+    view = episode.view
+    axis.set_axis_off()
+    axis.set(xlim=(0, 1.5), ylim=(0, 1), aspect="equal")
+    axis.figure.draw_without_rendering()  # settles how large a picture is
+    points = axis.get_window_extent().height * 72 / axis.figure.dpi
+    lines = LineCollection(
+        [], capstyle="round", colors=[COLOURS[pen.colour] for pen in view.pens],
+        linewidths=[pen.width * points for pen in view.pens],
+    )  # fmt: skip
+    axis.add_collection(lines)
+    strokes = view.frames.reshape(*view.frames.shape[:2], 2, 2).copy()
+    discs = (strokes[:, :, 0] == strokes[:, :, 1]).all(-1)
+    strokes[discs, 1, 0] += 1e-4  # matplotlib draws nothing of no length
+    return lambda t: lines.set_segments(list(strokes[t]))
+
+
 def _rgb(colour: str) -> tuple[int, ...]:
     return tuple(bytes.fromhex(colour[1:])) if colour else (244, 245, 246)
 
@@ -112,9 +141,11 @@ def _rgb(colour: str) -> tuple[int, ...]:
 def _draw_numbered(places, episode: Episode, t: int) -> None:
     actions = np.arange(episode.mu.shape[1])
     tint = [TAKEN if a == episode.action[t] else OTHER for a in actions]
-    _means(places[0], episode, t, actions, tint)
-    for axis, (name, label) in zip(places[1:], BARS, strict=True):
-        _bars(axis, getattr(episode, name)[t], label, actions, tint)
+    for axis, (name, label) in zip(places, panels(episode).items(), strict=False):
+        if name == "mu":
+            _means(axis, episode, t, label, actions, tint)
+        else:
+            _bars(axis, getattr(episode, name)[t], label, actions, tint)
 
 
 def _fresh(axis, title: str, actions) -> None:
@@ -125,10 +156,11 @@ def _fresh(axis, title: str, actions) -> None:
     axis.grid(True, alpha=0.25)
 
 
-def _means(axis, episode: Episode, t: int, actions, tint) -> None:
-    _fresh(axis, "μ ± λσ", actions)
-    half = episode.lam * np.nan_to_num(episode.sigma[t])
-    axis.errorbar(actions, episode.mu[t], half, fmt="none", ecolor="#8C8C8C", capsize=3)
+def _means(axis, episode: Episode, t: int, label: str, actions, tint) -> None:
+    _fresh(axis, label, actions)
+    half = half_width(episode, t)
+    if half is not None:
+        axis.errorbar(actions, episode.mu[t], half, fmt="none", ecolor="#8C8C8C", capsize=3)
     axis.scatter(actions, episode.mu[t], color=tint, zorder=3)
     axis.margins(x=0.2)
 

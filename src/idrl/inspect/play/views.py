@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from idrl.envs import View, find
-from idrl.envs.views import AXES, CELLS
+from idrl.envs.declaring import alike
+from idrl.envs.views import AXES, CELLS, COLOURS
 from idrl.errors import IdrlError
 from idrl.system import words
 
@@ -16,12 +17,14 @@ _LARGEST = 240  # pixels of a drawn picture's longer side
 
 
 def view(env: str, observations: Sequence[Any], pictures: Sequence[np.ndarray | None]) -> View:
-    family, env = find(env), words.name(env)
+    families, env = (find(env), alike(env)), words.name(env)
     if pictures and pictures[0] is not None:
         frames = np.stack([_small(np.asarray(picture)) for picture in pictures])
         return View("colour", frames.astype(np.uint8), f"{env} as it draws itself")
     seen = np.stack([np.asarray(obs) for obs in observations])
-    own = family.view(seen) if family is not None and family.view is not None else None
+    makers = (family.view for family in families if family is not None)
+    made = (make(seen) for make in makers if make is not None)
+    own = next((found for found in made if found is not None), None)
     return _usual(env, seen) if own is None else _checked(own, len(seen), env)
 
 
@@ -43,14 +46,22 @@ def _checked(own: Any, steps: int, env: str) -> View:
     axes = AXES.get(own.kind) if isinstance(own, View) else None
     frames = np.asarray(own.frames) if axes else np.zeros(0)
     shaped = frames.ndim == axes and len(frames) == steps
-    if not shaped or (own.kind == "colour" and frames.shape[-1] != 3):
+    if not shaped or not _fits(own, frames.shape):
         kinds = ", ".join(f"{kind} [T{', …' * (n - 1)}]" for kind, n in AXES.items())
         raise IdrlError(
             f"the view of {env} is not a View of its {steps} observations; kinds and frames: "
             f"{kinds}."
         )
-    kind = np.float32 if own.kind == "numbers" else np.uint8
+    kind = np.float32 if own.kind in ("numbers", "strokes") else np.uint8
     return own._replace(frames=frames.astype(kind))
+
+
+def _fits(own: View, shape: tuple[int, ...]) -> bool:
+    """Whether colours are of three numbers, and strokes of four, with a pen each."""
+    if own.kind == "strokes":
+        known = all(pen.colour in COLOURS for pen in own.pens)
+        return shape[2] == 4 and len(own.pens) == shape[1] and known
+    return own.kind != "colour" or shape[-1] == 3
 
 
 def _channels(seen: np.ndarray) -> np.ndarray:

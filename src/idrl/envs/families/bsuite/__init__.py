@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from idrl.envs.declaring import family
+from idrl.envs.drawings import car_on_hill, cart_and_pole
 from idrl.envs.families.bsuite.games import GAMES, make_bsuite
 from idrl.envs.presets import PresetContext, Settings, deep_exploration, discrete
+from idrl.envs.views import View
 
 
 @discrete
@@ -32,6 +36,16 @@ def preset(task: PresetContext) -> Settings | None:
     return settings
 
 
+def view(seen: np.ndarray) -> View | None:
+    """Games are told apart by how many numbers they show."""
+    if seen.shape[1:] == (3,):
+        return car_on_hill(seen[:, 0])
+    if seen.shape[1:] in ((6,), (8,)):  # share of the track, speed, sine and cosine of the angle
+        angle = np.arctan2(seen[:, 2], seen[:, 3])
+        return cart_and_pole(seen[:, 0], angle, swings=seen.shape[1] == 8)
+    return None
+
+
 family(
     "bsuite/GAME",
     # Which of them a game has is its own matter.
@@ -40,4 +54,5 @@ family(
     noun="game of bsuite",
     preset=preset,
     host=False,
+    view=view,
 )(make_bsuite)

@@ -40,7 +40,7 @@ class Packed {
   }
 }
 const values = new Packed(data.values, true);
-const frames = new Packed(data.view.frames, data.view.kind === "numbers");
+const frames = new Packed(data.view.frames, ["numbers", "strokes"].includes(data.view.kind));
 const options = data.candidates && new Packed(data.candidates, true); // of continuous actions
 const dims = options ? data.candidates.shape[1] : 0;
 let points = [];
@@ -80,34 +80,42 @@ function panels(layout, axis, titles, columns, room) {
   });
 }
 
+const SYMBOLS = { mu: "μ", sigma: "σ", rho2: "noise ρ²", regret: "regret Δ̂", info_gain: "gain I", ratio: "ratio Ψ" };
+
+// Three ticks: Plotly's own on a short log axis are hard to read.
+function logarithmic(axis, list) {
+  const ratios = list.filter((r) => Number.isFinite(r) && r > 0);
+  const ends = [Math.min(...ratios), Math.max(...ratios)];
+  const ticks = [ends[0], Math.sqrt(ends[0] * ends[1]), ends[1]];
+  Object.assign(axis, { type: "log", tickvals: ticks, ticktext: ticks.map(short) });
+  if (ends[0] > 0 && ends[0] < ends[1]) {
+    const [from, to] = ends.map(Math.log10);
+    axis.range = [from - 0.25 * (to - from), to + 0.05 * (to - from)];
+  }
+}
+
 function bars(rows, action) {
   const { axis, layout } = look();
   const narrow = innerWidth < 768;
-  const titles = ["μ ± λσ", "noise ρ²", "regret Δ̂", "gain I", "ratio Ψ (log)"];
-  panels(layout, axis, titles, narrow ? 2 : 5, narrow ? 0.28 : 0.32);
+  const drawn = data.shown.filter((name) => name !== "sigma"); // which is the bars around μ
+  const spread = data.shown.includes("sigma");
+  const titles = drawn.map((name) => ({ mu: spread ? "μ ± λσ" : "μ", ratio: "ratio Ψ (log)" })[name] || SYMBOLS[name]);
+  panels(layout, axis, titles, narrow ? Math.min(2, titles.length) : titles.length, narrow ? 0.28 : Math.min(0.32, titles.length * 0.07));
   const finite = (list) => list.map((x) => (Number.isFinite(x) ? x : null));
   const colours = names.map((_, a) => tint(a, action));
   const along = dims === 1; // points along the action itself
   const marks = { color: colours, opacity: 1, line: { width: 0 }, size: along ? names.map((_, a) => (a === action || a === data.greedy[now] ? 10 : 4)) : 9 };
-  const traces = [rows.mu, rows.rho2, rows.regret, rows.info_gain, rows.ratio].map((y, i) => ({
+  const traces = drawn.map((name) => rows[name]).map((y, i) => ({
     type: along ? "scatter" : "bar", mode: "markers", x: along ? points : names, y: finite(y), marker: along ? marks : { color: colours },
     text: names.map((_, a) => label(a)), textposition: "none",
     xaxis: "x" + (i ? i + 1 : ""), yaxis: "y" + (i ? i + 1 : ""), hovertemplate: "action %{text}: %{y:.4g}<extra></extra>",
   }));
   Object.assign(traces[0], {
     type: "scatter", mode: "markers", marker: marks,
-    error_y: { type: "data", array: finite(rows.sigma.map((s) => data.lam * s)), color: css("--soft"), thickness: along ? 1 : 1.5, width: along ? 0 : 5 },
+    error_y: !spread ? undefined : { type: "data", array: finite(rows.sigma.map((s) => data.lam * s)), color: css("--soft"), thickness: along ? 1 : 1.5, width: along ? 0 : 5 },
   });
-  // Three ticks: Plotly's own on a short log axis are hard to read.
-  const ratios = rows.ratio.filter((r) => Number.isFinite(r) && r > 0);
-  const ends = [Math.min(...ratios), Math.max(...ratios)];
-  const ticks = [ends[0], Math.sqrt(ends[0] * ends[1]), ends[1]];
-  Object.assign(layout.yaxis5, { type: "log", tickvals: ticks, ticktext: ticks.map(short) });
-  if (ends[0] > 0 && ends[0] < ends[1]) {
-    const [from, to] = ends.map(Math.log10);
-    layout.yaxis5.range = [from - 0.25 * (to - from), to + 0.05 * (to - from)];
-  }
-  if (!along) for (let i = 1; i <= 5; i++) Object.assign(layout["xaxis" + (i > 1 ? i : "")], { type: "category", dtick: Math.ceil(actions / 9) });
+  if (drawn.includes("ratio")) logarithmic(layout["yaxis" + (drawn.indexOf("ratio") + 1)], rows.ratio);
+  if (!along) for (let i = 1; i <= drawn.length; i++) Object.assign(layout["xaxis" + (i > 1 ? i : "")], { type: "category", dtick: Math.ceil(actions / 9) });
   layout.margin.t = 22;
   return Plotly.react($("bars"), traces, layout, config);
 }
@@ -136,11 +144,12 @@ function returns(roots, action) {
 
 function table(rows, action) {
   const cell = (text, kind = "") => Object.assign(document.createElement("td"), { textContent: text, className: kind });
-  const cells = (a) => ["mu", "sigma", "rho2", "regret", "info_gain", "ratio"].map((n) => cell(short(rows[n][a]), "number"));
+  const cells = (a) => data.shown.map((n) => cell(short(rows[n][a]), "number"));
   const said = (a) => [a === action && "taken", a === data.explored[now] && data.rule, a === data.greedy[now] && data.other].filter(Boolean).join(", ");
   let listed = names.map((_, a) => a);
-  if (dims === 1) { // of many along the action those of the smallest ratio, and whom somebody takes
-    const best = [...listed].sort((a, b) => rows.ratio[a] - rows.ratio[b]).slice(0, 8);
+  if (dims === 1) { // of many along the action the best by ratio or mean, and whom somebody takes
+    const worth = rows.ratio ? rows.ratio : rows.mu.map((x) => -x);
+    const best = [...listed].sort((a, b) => worth[a] - worth[b]).slice(0, 8);
     listed = listed.filter((a) => best.includes(a) || said(a));
   }
   $("table").replaceChildren(...listed.map((a) => {
@@ -148,6 +157,23 @@ function table(rows, action) {
     row.append(cell(label(a)), ...cells(a), cell(said(a)));
     return row;
   }));
+}
+
+function strokes(list) {
+  const canvas = $("frame"), wide = canvas.clientWidth * (devicePixelRatio || 1);
+  canvas.width = Math.round(wide);
+  canvas.height = Math.round(wide / 1.5); // a picture is 1.5 wide and 1 high, y upwards
+  const pen = canvas.getContext("2d"), unit = canvas.height;
+  pen.lineCap = "round";
+  data.view.pens.forEach(([colour, width], i) => {
+    const [x0, y0, x1, y1] = list.slice(4 * i, 4 * i + 4);
+    pen.strokeStyle = css("--" + colour);
+    pen.lineWidth = width * unit;
+    pen.beginPath();
+    pen.moveTo(x0 * unit, (1 - y0) * unit);
+    pen.lineTo(x1 * unit + (x0 === x1 && y0 === y1 ? 0.01 : 0), (1 - y1) * unit); // a canvas draws nothing of no length
+    pen.stroke();
+  });
 }
 
 function paint(frame) {
@@ -209,13 +235,13 @@ async function show(t) {
   points = compared;
   const rows = {};
   data.names.forEach((name, i) => { rows[name] = packed.slice(i * actions, (i + 1) * actions); });
-  rows.ratio = rows.regret.map((r, a) => (r * r) / rows.info_gain[a]);
+  if (data.shown.includes("ratio")) rows.ratio = rows.regret.map((r, a) => (r * r) / rows.info_gain[a]);
   const action = data.action[t];
   $("time").value = t;
   const split = data.explored[t] !== data.greedy[t] ? `; ${data.rule} would take ${brief(data.explored[t])}, ${data.other} ${brief(data.greedy[t])}` : "";
   $("now").textContent = `Step ${t} of ${steps - 1}: action ${brief(action)}, reward ${short(data.reward[t])}, return so far ${short(sums[t])}${split}`;
   $("time").setAttribute("aria-valuetext", `step ${t}`);
-  if (data.view.kind === "numbers") numbers(frame); else paint(frame);
+  ({ numbers, strokes }[data.view.kind] || paint)(frame);
   table(rows, action);
   bars(rows, action);
   if (histograms) returns(roots, action);
@@ -277,8 +303,11 @@ if (data.sigma) {
   $("snapshot").max = data.sigma.steps.length - 1;
   $("snapshot").addEventListener("input", sigma);
 }
+$("heads").replaceChildren(...["action", ...data.shown.map((name) => SYMBOLS[name]), ""].map((text, i) =>
+  Object.assign(document.createElement("th"), { textContent: text, scope: "col", className: i && text ? "number" : "" })));
 $("returns-card").hidden = !histograms;
 $("actor-key").hidden = !options;
+$("frame").classList.toggle("strokes", data.view.kind === "strokes");
 $("frame").hidden = data.view.kind === "numbers";
 $("numbers").hidden = !$("frame").hidden;
 

@@ -1,0 +1,22 @@
+"""A run with its display, for commands that train."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def trained(console: Any, **how: Any) -> Any:
+    """Train as `idrl.train` does, show it, and end with its table. None: it was interrupted, and
+    how to go on was said."""
+    from idrl.runs import api
+    from idrl.runs.display import LiveDisplay, summary
+    from idrl.runs.session import Interrupted
+
+    with LiveDisplay(console) as display:
+        try:
+            run = api.train(display=display, **how)
+        except Interrupted as stop:
+            display.tell(f"{stop} Continue with: idrl train --resume {stop.path}")
+            return None
+    display.tell(summary(run), f"The run is in {run.path}")
+    return run
