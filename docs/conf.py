@@ -8,7 +8,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 project = "idrl"
 author = "the idrl developers"
 copyright = "the idrl developers"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "reference"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "reference"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 html_theme = "furo"
@@ -16,3 +16,5 @@ html_title = "idrl"
 exclude_patterns = ["_build"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
+default_role = "literal"  # single backticks in docstrings
+napoleon_use_ivar = True

@@ -1,4 +1,4 @@
-"""The pages: links lead somewhere, notebooks are the tutorials."""
+"""The pages: links lead somewhere, notebooks are the tutorials, everything public is described."""
 
 import importlib.util
 import re
@@ -57,3 +57,34 @@ def test_notebooks_are_the_tutorials_as_they_are():
         path.stem: path.read_text(encoding="utf-8") for path in notebooks.NOTEBOOKS.glob("*.ipynb")
     }
     assert committed == made, "python docs/notebooks.py"
+
+
+def test_everything_public_is_described_and_in_the_reference():
+    reference = load("reference")
+    assert list(reference.undescribed()) == []
+    pages = [DOCS / "api.md", *(DOCS / "reference").glob("*.md")]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    shown = set(re.findall(r"^\.\. auto\w+:: (\S+)$", text, flags=re.M))
+    for path in re.findall(r"^% module (\S+)$", text, flags=re.M):
+        shown |= {name for name, _ in reference.members(path)}
+    for category in re.findall(r"^% kinds (\S+)$", text, flags=re.M):
+        shown |= {f"{part.__module__}.{part.__qualname__}" for part in reference.parts(category)}
+    assert len(shown) > 100
+    assert reference.public().keys() - shown == set()
+
+
+def test_what_is_not_described_is_noticed(monkeypatch):
+    reference = load("reference")
+
+    def silent(one): ...
+
+    def half(one, two):
+        """Of two.
+
+        Args:
+            one: the first.
+        """
+
+    monkeypatch.setattr(reference, "public", lambda: {"silent": silent, "half": half})
+    said = list(reference.undescribed())
+    assert said == ["silent has no docstring", "half does not describe 'two'"]

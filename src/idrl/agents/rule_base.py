@@ -15,26 +15,28 @@ from idrl.schema import Part
 
 
 class Beliefs(NamedTuple):
-    """What the heads say of each state."""
+    """What the heads believe of each state."""
 
-    q_heads: jax.Array  # [..., K, A]
-    return_variance: jax.Array | None = None  # [..., A]
-    return_noise: jax.Array | None = None  # [..., A] a drawn return less its mean
+    q_heads: jax.Array  # Q-values of the K members of the ensemble, `[..., K, A]`
+    # variance of the return, `[..., A]`, where a head learns it
+    return_variance: jax.Array | None = None
+    # a drawn return less its mean, `[..., A]`, where a rule needs it
+    return_noise: jax.Array | None = None
 
 
 class RuleContext(NamedTuple):
     """What a rule may use besides beliefs."""
 
     step: jax.Array  # agent steps so far, for schedules
-    memory: jax.Array  # [E]
-    key: jax.Array
-    mask: jax.Array | None = None  # [E, A] allowed actions
+    memory: jax.Array  # what the rule remembers, one whole number per environment, `[E]`
+    key: jax.Array  # a JAX random key, fresh in every step
+    mask: jax.Array | None = None  # allowed actions, `[E, A]`; None where all are
 
 
 class Rule(Part, category="rule"):
     """How an agent chooses, in E environments at once. Its fields are its settings.
 
-    With continuous actions it compares candidates, `A` of them, and knows no difference.
+    With continuous actions it compares A candidates, and needs to know no difference.
     """
 
     @abstractmethod

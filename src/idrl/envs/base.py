@@ -13,13 +13,13 @@ import jax
 
 
 class Step(NamedTuple):
-    """What one action led to. `info` holds scalars that are recorded when the episode ends."""
+    """What one action led to."""
 
-    obs: jax.Array
-    reward: jax.Array
-    terminated: jax.Array
-    truncated: jax.Array
-    info: dict[str, jax.Array] = {}
+    obs: jax.Array  # the observation after the action
+    reward: jax.Array  # a float
+    terminated: jax.Array  # whether the episode ended; cuts the bootstrap
+    truncated: jax.Array  # whether it was cut off, as by a time limit; does not
+    info: dict[str, jax.Array] = {}  # scalars that are recorded when the episode ends
 
 
 @runtime_checkable
@@ -43,13 +43,17 @@ class Env(Protocol):
     num_actions: int
     obs_shape: tuple[int, ...]
 
-    def task(self, key: jax.Array) -> Any: ...
+    def task(self, key: jax.Array) -> Any:
+        """What differs between seeds: any pytree, `()` for nothing."""
+        ...
 
-    def reset(self, task: Any, key: jax.Array) -> tuple[Any, jax.Array]: ...
+    def reset(self, task: Any, key: jax.Array) -> tuple[Any, jax.Array]:
+        """The first state of an episode, any pytree, and its observation."""
+        ...
 
-    def step(
-        self, task: Any, state: Any, action: jax.Array, key: jax.Array
-    ) -> tuple[Any, Step]: ...
+    def step(self, task: Any, state: Any, action: jax.Array, key: jax.Array) -> tuple[Any, Step]:
+        """The next state, and what the action led to."""
+        ...
 
 
 def mask_of(env: Env) -> Callable[[Any, Any], jax.Array] | None:

@@ -15,8 +15,9 @@ AXES = {"cells": 3, "grey": 3, "colour": 4, "numbers": 2}  # of the frames of ea
 
 
 class View(NamedTuple):
-    """`frames`: `[T, H, W]` (indices of colours, or greys), `[T, H, W, 3]`, or `[T, N]` numbers."""
+    """What `idrl play` shows of an episode's observations."""
 
     kind: str  # "cells", "grey", "colour" or "numbers"
+    # `[T, H, W]` indices of colours or greys, `[T, H, W, 3]` colours, or `[T, N]` numbers
     frames: np.ndarray
     about: str  # what is seen, for those who cannot see it

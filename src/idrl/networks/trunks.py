@@ -68,8 +68,8 @@ trunk = Trunk.register
 class Mlp(Trunk):
     """Dense layers with ReLU on the flattened observation."""
 
-    hidden: tuple[int, ...] = (64,)
-    init: Init = "lecun_normal"
+    hidden: tuple[int, ...] = (64,)  # widths of the layers
+    init: Init = "lecun_normal"  # how weights start
 
     def check(self, where: str) -> None:
         check_hidden(where, self.hidden)
@@ -83,8 +83,8 @@ class Mlp(Trunk):
 class MinAtarCnn(Trunk):
     """The network of the MinAtar paper up to its features: 16 filters of 3×3."""
 
-    channels: int = 16
-    init: Init = "lecun_normal"
+    channels: int = 16  # filters of 3×3
+    init: Init = "lecun_normal"  # how weights start
 
     def check(self, where: str) -> None:
         if self.channels < 1:
@@ -106,8 +106,8 @@ class MinAtarCnn(Trunk):
 class NatureCnn(Trunk):
     """The convolutions of Mnih et al. 2015: 32×8×8/4, 64×4×4/2, 64×3×3/1."""
 
-    padding: Literal["VALID", "SAME"] = "VALID"
-    init: Init = "lecun_normal"
+    padding: Literal["VALID", "SAME"] = "VALID"  # of the convolutions; SAME in the authors' code
+    init: Init = "lecun_normal"  # how weights start
 
     @property
     def smallest_image(self) -> int:

@@ -35,6 +35,13 @@ class Baseline:
 
     A score is the highest evaluation of a seed, so whoever is evaluated once has fewer chances than
     the run: the schedule is the run's own.
+
+    Args:
+        name: what reports call it.
+        like: the run, or its folder, whose protocol it is scored by.
+        seeds: how many seeds it has, from the run's first on.
+        out: its folder; by default a new one in `runs`.
+        env: the environment object, where the run was trained on one.
     """
 
     def __init__(
@@ -74,6 +81,7 @@ class Baseline:
 
     @property
     def path(self) -> Path:
+        """Its folder."""
         return self._folder.path
 
     @property
@@ -91,8 +99,13 @@ class Baseline:
         return sorted({*range(self.every_steps, steps, self.every_steps), steps})
 
     def evaluate(self, model: Any, *, seed: int | None = None, steps: int | None = None) -> Score:
-        """Score `model` as it is after `steps` steps (default: at the end), as `seed` (the first)
-        would be, and take it down."""
+        """Score a model by the protocol of the run, and record the score.
+
+        Args:
+            model: an object with a `predict`.
+            seed: which seed of the baseline; by default the first.
+            steps: how many steps it has been trained for; by default all.
+        """
         seed = self.seeds[0] if seed is None else seed
         steps = self.config.training.steps if steps is None else steps
         if not is_predictor(model):

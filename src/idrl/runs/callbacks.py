@@ -43,7 +43,7 @@ class EvaluationResult:
     steps: int  # of each seed so far
     seeds: np.ndarray  # their numbers
     alive: np.ndarray  # whose numbers are finite; the others are frozen
-    score: Score
+    score: Score  # of this evaluation
     best: np.ndarray  # the highest mean return of an evaluation so far
     improved: np.ndarray  # whose best this one is
 

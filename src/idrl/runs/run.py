@@ -17,10 +17,10 @@ from idrl.system import words
 
 @dataclass(frozen=True, repr=False)
 class Run:
-    """A run folder, finished or not. Wherever a path is asked for it stands for its own."""
+    """A run folder, finished or not. It stands for its folder wherever a path is expected."""
 
-    path: Path
-    config: RunConfig
+    path: Path  # its folder
+    config: RunConfig  # every setting, resolved
 
     @property
     def evaluations(self) -> RecordTable:
@@ -54,6 +54,7 @@ class Run:
 
     @property
     def seeds(self) -> range:
+        """The seeds, in the order of the records."""
         return range(self.config.seed, self.config.seed + self.config.seeds)
 
     @property
@@ -65,6 +66,7 @@ class Run:
 
     @property
     def finished(self) -> bool:
+        """Whether it has all its steps."""
         return self.steps >= self.config.training.steps
 
     def _table(self, name: str) -> RecordTable:
@@ -81,7 +83,11 @@ class Run:
 
 
 def open_run(path: str | Path | Run) -> Run:
-    """The run in a folder."""
+    """Open a run folder.
+
+    Args:
+        path: the folder, or a run, which is returned as it is.
+    """
     if isinstance(path, Run):
         return path
     folder = RunFolder.open(path)

@@ -26,15 +26,22 @@ class RecordTable:
 
     @classmethod
     def of_rows(cls, rows: Sequence[dict[str, Any]], name: str = "table") -> RecordTable:
-        """From dictionaries with the same keys, of numbers or of the texts of a CSV file."""
+        """A table from dictionaries with the same keys, of numbers or of the texts of a CSV file.
+
+        Args:
+            rows: the dictionaries.
+            name: what error messages call it.
+        """
         names = list(rows[0]) if rows else []
         return cls({n: _column([row.get(n) for row in rows]) for n in names}, name)
 
     @property
     def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
         return tuple(self._columns)
 
     def keys(self) -> tuple[str, ...]:
+        """The names of the columns."""
         return self.columns
 
     def __len__(self) -> int:

@@ -19,15 +19,15 @@ from idrl.schema import Part
 class Transition(NamedTuple):
     """A batch of steps. `discount_t` is γ (γⁿ over n steps), or 0 where the episode terminated."""
 
-    s_tm1: jax.Array  # [B, ...]
-    a_tm1: jax.Array  # [B], or [B, D] of continuous actions
-    r_t: jax.Array  # [B]
-    discount_t: jax.Array  # [B]
-    s_t: jax.Array  # [B, ...]
-    mask: jax.Array | None = None  # [B, K] which heads may learn from it
-    weight: jax.Array | None = None  # [B] importance weights of prioritised replay
-    where: jax.Array | None = None  # [B] where in the replay's priorities
-    allowed_t: jax.Array | None = None  # [B, A] actions that s_t allows; None: all
+    s_tm1: jax.Array  # observations before the step, `[B, ...]`
+    a_tm1: jax.Array  # actions, `[B]`, or `[B, D]` where they are continuous
+    r_t: jax.Array  # rewards, `[B]`
+    discount_t: jax.Array  # γ, γⁿ over n steps, and 0 where the episode terminated, `[B]`
+    s_t: jax.Array  # observations after the step, `[B, ...]`
+    mask: jax.Array | None = None  # which members may learn from it, `[B, K]`
+    weight: jax.Array | None = None  # importance weights of prioritised replay, `[B]`
+    where: jax.Array | None = None  # places in the tree of priorities, `[B]`
+    allowed_t: jax.Array | None = None  # actions that `s_t` allows, `[B, A]`; None: all
 
     def choosable(self, values_t: jax.Array) -> jax.Array:
         """What s_t's next action is chosen by, `[B, ..., A]`: -inf for what is not allowed there,
@@ -159,17 +159,16 @@ head = Head.register
 
 @dataclass(frozen=True, kw_only=True)
 class MlpHead(Head):
-    """A head of dense layers. `dueling` splits it into a value and an advantage stream (Wang et al.
-    2016); `noisy` is σ₀ of NoisyNet's weights (0: none; 0.5 in Fortunato et al. 2018);
-    `trunk_gradient` scales what enters the trunk."""
+    """A head of dense layers."""
 
-    hidden: tuple[int, ...] = (512,)
-    dueling: bool = False
-    noisy: float = 0.0
-    trunk_gradient: float = 1.0
-    init: Init = "lecun_normal"
+    hidden: tuple[int, ...] = (512,)  # widths of the hidden layers
+    dueling: bool = False  # value and advantage streams (Wang et al. 2016)
+    noisy: float = 0.0  # σ₀ of NoisyNet's weights (0: none; 0.5 in Fortunato et al. 2018)
+    trunk_gradient: float = 1.0  # share of the head's gradient that enters the trunk
+    init: Init = "lecun_normal"  # how weights start
 
     def check(self, where: str) -> None:
+        """Refuse settings that cannot work; `where` is what they are called in a config."""
         require(
             self.trunk_gradient >= 0,
             f"{where}.trunk_gradient is {self.trunk_gradient}; a share of a gradient is ≥ 0.",
@@ -207,11 +206,10 @@ class MlpHead(Head):
 
 @dataclass(frozen=True, kw_only=True)
 class ReturnHead(MlpHead):
-    """A head that learns the distribution of the return. `double` lets the online network choose
-    the next action."""
+    """A head that learns the distribution of the return."""
 
-    double: bool = False
-    trunk_gradient: float = 0.0  # the paper: distributional gradients stay out of the trunk
+    double: bool = False  # the online network chooses the next action
+    trunk_gradient: float = 0.0  # share of its gradient that enters the trunk; the paper's is 0
 
     @property
     def compared(self) -> dict[str, bool]:
@@ -226,9 +224,9 @@ class ReturnHead(MlpHead):
 class QHeads(MlpHead):
     """K Q-functions that a rule may compare, learned from TD errors."""
 
-    k: int = 10  # Table 2
-    double: bool = True
-    error: Literal["huber", "squared"] = "huber"
+    k: int = 10  # how many heads (Table 2 of the paper)
+    double: bool = True  # double Q-learning, each head for itself
+    error: Literal["huber", "squared"] = "huber"  # loss of a TD error
 
     def check(self, where: str) -> None:
         super().check(where)

@@ -64,9 +64,9 @@ class Bayesian(QHeads):
     the posterior's.
     """
 
-    prior_std: float = 0.03  # of each weight, before data: a prior variance of 0.001
+    prior_std: float = 0.03  # of each weight before data: a prior variance of 0.001
     noise_std: float = 1.0  # of the targets around their mean
-    fit_batch: int = 100_000  # the authors' notebook
+    fit_batch: int = 100_000  # transitions of one fit (the authors' notebook)
 
     def check(self, where: str) -> None:
         super().check(where)

@@ -23,8 +23,8 @@ class Ensemble(QHeads):
     the heads, averaged over states and actions, is that many units of Q.
     """
 
-    mask_prob: float = 1.0
-    prior_scale: float = 0.0
+    mask_prob: float = 1.0  # probability that a head learns from a transition
+    prior_scale: float = 0.0  # spread of fixed random functions added to the heads, in units of Q
 
     def check(self, where: str) -> None:
         super().check(where)

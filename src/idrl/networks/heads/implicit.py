@@ -61,12 +61,12 @@ class Implicit(ReturnHead):
     the good (above 0) end.
     """
 
-    samples: int = 64  # N = N'
-    act_samples: int = 32  # K
-    embedding: int = 64
-    kappa: float = 1.0
-    risk: Literal["neutral", "cvar", "cpw", "wang"] = "neutral"
-    risk_level: float = 0.25
+    samples: int = 64  # fractions drawn for a loss (N = N′)
+    act_samples: int = 32  # fractions drawn for a decision (K)
+    embedding: int = 64  # cosines that embed a fraction
+    kappa: float = 1.0  # where Huber's loss becomes linear
+    risk: Literal["neutral", "cvar", "cpw", "wang"] = "neutral"  # how the policy weighs outcomes
+    risk_level: float = 0.25  # its parameter: the share of worst outcomes for `cvar`
 
     def check(self, where: str) -> None:
         super().check(where)
