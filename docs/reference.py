@@ -263,6 +263,7 @@ def _row(action: argparse.Action) -> str:
     else:
         shown = [f"`{option} {name}`" for option in action.option_strings]
     text = (action.help or "") % {**vars(action), "prog": "idrl"}
+    text = re.sub(r"(?<!`)--[a-z][\w-]*", r"`\g<0>`", text)  # or it becomes a dash
     return f"| {', '.join(shown)} | {text} |".replace("\n", " ")
 
 
