@@ -49,6 +49,17 @@ def test_links_lead_somewhere(page):
             assert anchor in anchors(file), target
 
 
+@pytest.mark.parametrize(
+    "page", sorted(ROOT.glob("results/*/README.md")), ids=lambda p: p.parent.name
+)
+def test_a_study_has_four_parts_and_a_commit(page):
+    text = page.read_text(encoding="utf-8")
+    parts = re.findall(r"^##+ (Question|Protocol|Result|Limitations)$", text, flags=re.M)
+    assert parts == ["Question", "Protocol", "Result", "Limitations"] * (len(parts) // 4)
+    assert parts
+    assert re.search(r"commits?( \|)?\s.*?`[0-9a-f]{7}`", text, flags=re.S)
+
+
 def test_notebooks_are_the_tutorials_as_they_are():
     notebooks = load("notebooks")
     made = {page.stem: notebooks.notebook(page) for page in notebooks.pages()}
