@@ -18,3 +18,4 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 default_role = "literal"  # single backticks in docstrings
 napoleon_use_ivar = True
+highlight_language = "none"  # a block without a language is a command
