@@ -13,10 +13,10 @@ from idrl.errors import IdrlError
 
 @dataclass(frozen=True)
 class Box:
-    """Continuous actions: `low` and `high` of each of their numbers.
+    """Continuous actions, with bounds for each of their numbers.
 
-    Everywhere but inside networks and rules an action is in the environment's own units; those see
-    it in the unit box [-1, 1]. Works with NumPy's and JAX's arrays alike.
+    Outside networks and rules an action is in the environment's own units; inside it is in the unit
+    box [-1, 1]. Works with NumPy and JAX arrays.
     """
 
     low: tuple[float, ...]  # the least of each number

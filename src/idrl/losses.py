@@ -16,7 +16,7 @@ def huber(error: jax.Array, delta: float = 1.0) -> jax.Array:
     """½x² within ±δ, linear beyond.
 
     Its slope, the clipped error, is written out: derived from the two cases it costs half as much
-    again where errors are many, as with quantiles. Second derivatives are none.
+    again where errors are many, as with quantiles. It has no second derivative.
 
     Args:
         error: any shape.
@@ -81,10 +81,10 @@ def categorical_loss(atoms, logits_tm1, a_tm1, r_t, discount_t, logits_t, select
 
 
 def project(atoms, values, probs):
-    """Distribution `probs` on `values` `[M]`, moved onto the equidistant `atoms` `[N]`.
+    """Move a distribution onto equidistant atoms.
 
-    Each value shares its mass between its two neighbours by a triangular kernel, so all mass stays
-    also where a value falls exactly on an atom.
+    Each value shares its mass between its two neighbours by a triangular kernel, so all mass is
+    kept, even if a value falls exactly on an atom.
 
     Args:
         atoms: equidistant returns, `[N]`.

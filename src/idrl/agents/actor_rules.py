@@ -29,11 +29,12 @@ class Acting(NamedTuple):
 
 
 class ActorRule(Rule):
-    """A rule that compares nothing: it takes the actor's action, or one near it."""
+    """A rule that compares no actions: it takes the actor's action, or one near it."""
 
     @abstractmethod
     def act(self, acting: Acting) -> tuple[jax.Array, jax.Array]:
-        """The action `[E, D]` in the unit box, and what is kept until the next step, as much."""
+        """The action `[E, D]` in the unit box, and an array of that shape to keep until the next
+        step."""
 
     @property
     def follows_actor(self) -> bool:

@@ -36,10 +36,10 @@ class Optimiser(Part, category="optimiser"):
 
     @abstractmethod
     def make(self) -> optax.GradientTransformation:
-        """Without the clipping."""
+        """The transformation, without clipping."""
 
     def clipped(self) -> optax.GradientTransformation:
-        """With it, as agents use it."""
+        """The transformation with clipping, as agents use it."""
         if not self.max_grad_norm:
             return self.make()
         return optax.chain(optax.clip_by_global_norm(self.max_grad_norm), self.make())

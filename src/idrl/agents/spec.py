@@ -21,8 +21,11 @@ MOST_HEADS = 8
 
 @dataclass(frozen=True)
 class Learning:
-    """When and from how much an agent learns. One step is one action in one environment: on Atari
-    four of the emulator's frames, and a quarter of an update."""
+    """When and from how much an agent learns.
+
+    A step is one action in one environment: on Atari four frames of the emulator, and a quarter of
+    an update.
+    """
 
     gamma: float = 0.99  # the discount (Table 2 of the paper)
     batch_size: int = 32  # transitions of one update (Table 2)
@@ -86,16 +89,16 @@ class AgentSpec:
 
     @property
     def actor(self) -> str | None:
-        """The name of its actor, where it is for continuous actions."""
+        """The name of its actor, if it is for continuous actions."""
         return next((name for name, head in self.heads.items() if head.is_actor), None)
 
     @property
     def values(self) -> dict[str, Head]:
-        """All heads but the actor."""
+        """All heads except the actor."""
         return {name: head for name, head in self.heads.items() if not head.is_actor}
 
     def check(self, where: str = "") -> None:
-        """Refuse compositions that cannot work, and name one that would."""
+        """Refuse combinations that cannot work, and name one that would."""
         if len(self.heads) > MOST_HEADS:
             raise IdrlError(
                 f"an agent has {MOST_HEADS} kinds of heads at most, not {len(self.heads):,}; an "

@@ -17,10 +17,9 @@ from idrl.errors import IdrlError
 
 
 class GaussianProcess(GaussianModel):
-    """Functions of a point that are alike where the kernel says so.
+    """Functions with similar values at points that the kernel calls similar.
 
-    Equal candidates are allowed: what is seen at one is known of the other, and either stands for
-    both.
+    Equal candidates are allowed: an observation of one holds for the other.
 
     Args:
         candidates: points that may be measured, `[n, d]` or `[n]`.

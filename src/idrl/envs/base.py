@@ -24,19 +24,21 @@ class Step(NamedTuple):
 
 @runtime_checkable
 class Env(Protocol):
-    """An environment: its actions are numbers below `num_actions`, or, where it has an
-    `action_box: idrl.Box` instead, float32 arrays `[D]` within it.
+    """An environment as pure functions over a state.
+
+    Its actions are integers below `num_actions` or, if it has an `action_box: idrl.Box` instead,
+    float32 arrays `[D]` within that box.
 
     `task(key)` draws what differs between seeds and stays the same within one (an action mapping,
     physical constants): training and evaluation of a seed share it.
 
-    With a method `allowed(task, state)`, booleans `[num_actions]`, it says which actions may be
-    taken in a state. Others are never taken, and the maximum of a target is over these alone. Where
-    none is allowed nothing can follow: the state is worth 0.
+    An optional method `allowed(task, state)` returns booleans `[num_actions]`: the actions that may
+    be taken in a state. Others are never taken, and targets maximise over these only. A state that
+    allows none is worth 0.
 
-    Two things it may know besides, for the sake of regret. `optimal_return(task)` is the largest
-    expected undiscounted return of an episode (None: not known). Where rewards are noisy,
-    `info["raw_return"]` is the episode's return so far without that noise.
+    Two more optional things are for regret. `optimal_return(task)` is the largest expected
+    undiscounted return of an episode (None: not known). Where rewards are noisy,
+    `info["raw_return"]` is the return of the episode so far without that noise.
     """
 
     name: str

@@ -24,7 +24,7 @@ class Run:
 
     @property
     def evaluations(self) -> RecordTable:
-        """One row a seed and evaluation: `steps`, `return_mean`, `best`, …"""
+        """One row per seed and evaluation: `steps`, `return_mean`, `best`, …"""
         return self._table("evaluations")
 
     @property
@@ -44,12 +44,12 @@ class Run:
 
     @property
     def timings(self) -> RecordTable:
-        """How many seconds the steps since the last row took."""
+        """Seconds that the steps since the last row took."""
         return self._table("timings")
 
     @property
     def frozen(self) -> RecordTable:
-        """Seeds whose numbers were no longer finite, with the step and which numbers."""
+        """Seeds whose numbers stopped being finite, with the step and the kind of number."""
         return self._table("frozen")
 
     @property
@@ -59,7 +59,7 @@ class Run:
 
     @property
     def steps(self) -> int:
-        """Of each seed, in the newest checkpoint: where a resumed run goes on."""
+        """Steps of each seed in the newest checkpoint, from which a resumed run continues."""
         return max(
             map(checkpoint.steps_of, checkpoint.listed(self.path / "checkpoints")), default=0
         )

@@ -15,10 +15,11 @@ _SHOWN = 5  # rows at either end, where there are more than twice as many
 
 
 class RecordTable:
-    """Columns by name: `table["steps"]` is a NumPy array. Rows in order: `table[-1]` is a
-    dictionary, `table[10:]` a table, `table.where(seed=0)` the rows of one seed.
+    """A table of records with columns by name.
 
-    Whole numbers are int64, other numbers float64 (NaN where a cell is empty), the rest texts.
+    `table["steps"]` is a NumPy array, `table[-1]` a row as a dictionary, `table[10:]` a table, and
+    `table.where(seed=0)` the rows of one seed. Integers are int64, other numbers float64 (NaN where
+    a cell is empty), everything else text.
     """
 
     def __init__(self, columns: dict[str, np.ndarray], name: str = "table"):

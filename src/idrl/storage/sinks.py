@@ -38,7 +38,7 @@ class SinkRun(NamedTuple):
 
 
 class Sink:
-    """A place that the numbers of a run go to. It hears of one seed at a time, in the order of its
+    """A place that the numbers of a run go to. It receives one seed at a time, in the order of its
     steps; register one with `@idrl.sink`.
 
     Args:
@@ -53,17 +53,17 @@ class Sink:
 
     @classmethod
     def keep(cls) -> str:
-        """What a run remembers, so that a resumed one goes on in the same place."""
+        """What a run remembers, so that a resumed run continues in the same place."""
         return ""
 
     def scalars(self, seed: int, steps: int, values: dict[str, float]) -> None:
         """A row of metrics (`train/…`) or of an evaluation (`evaluation/…`)."""
 
     def histograms(self, seed: int, steps: int, values: dict[str, np.ndarray]) -> None:
-        """What the rule saw on the fixed batch of states."""
+        """What the rule sees on the fixed batch of states."""
 
     def close(self) -> None:
-        """The run is over, for now."""
+        """The run has ended, or is interrupted."""
 
 
 KINDS: dict[str, type[Sink]] = {}

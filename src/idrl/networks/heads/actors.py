@@ -96,12 +96,12 @@ class ActorHead(Head):
 
     @abstractmethod
     def mean(self, out: Any) -> jax.Array:
-        """The action `[B, D]` in the unit box that it takes when nothing is tried."""
+        """The action `[B, D]` in the unit box that it takes without exploring."""
 
     @abstractmethod
     def next_action(self, out: Any, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The action `[B, D]` that targets are computed with, and what its entropy is worth, `[B]`;
-        `out` is of its target where it has one (`has_target`)."""
+        """The action `[B, D]` that targets are computed with, and the value of its entropy, `[B]`;
+        `out` is that of its target network if it has one (`has_target`)."""
 
     @abstractmethod
     def tried(self, out: Any, key: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -109,7 +109,7 @@ class ActorHead(Head):
 
     @abstractmethod
     def policy_loss(self, out: Any, value: jax.Array, log_prob: jax.Array) -> jax.Array:
-        """What it descends; `value` `[B]` is what the critics say of what it `tried`."""
+        """The loss of the actor; `value` `[B]` is the critics' value of the action it `tried`."""
 
     def draw(self, out: Any, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Actions `[B, D]` and the logarithm of their density `[B]`, where `has_density`."""
@@ -170,16 +170,15 @@ class ActorHead(Head):
 class Actor(ActorHead):
     """One action for each state (Lillicrap et al. 2016).
 
-    `smoothing` is the standard deviation of the noise on the action that targets are computed with,
-    cut at `smoothing_clip` (TD3: 0.2 and 0.5), in halves of the box. `restraint` is the price of
-    the squares of what goes into tanh: far out it is flat, and an actor that is there has no slope
-    to come back by.
+    `restraint` keeps the input of tanh small: far out tanh is flat, and an actor has no gradient to
+    come back by.
 
-    `targets`: each critic of an ensemble bootstraps on what its own target says of the actor's
-    action; on the smallest of them all (`least`: clipped double Q-learning, Fujimoto et al. 2018);
-    or on the action that its own target likes best, of the actor's and `ahead` others (half near,
-    half far), as each head does with discrete actions. So what one critic hopes for later reaches
-    it here, although the actor climbs their mean and would not go there."""
+    With `targets="least"` all critics bootstrap on the smallest of them (clipped double Q-learning,
+    Fujimoto et al. 2018). With `"best"` each bootstraps on the action that its own target prefers,
+    of the actor's and `ahead` others (half near, half far), as each head does with discrete
+    actions: what one critic hopes for later reaches its value here, although the actor climbs the
+    mean of the critics and would not go there.
+    """
 
     # what critics bootstrap on: their own target, the least, or each on its best action
     targets: Literal["own", "least", "best"] = "own"  # type: ignore[assignment]
@@ -255,9 +254,10 @@ class _Gaussian(nn.Module):
 @head("gaussian_actor")
 @dataclass(frozen=True, kw_only=True)
 class GaussianActor(ActorHead):
-    """A distribution over actions that is paid for its entropy (SAC, Haarnoja et al. 2018).
+    """A distribution over actions that is rewarded for its entropy (SAC, Haarnoja et al. 2018).
 
-    The temperature is learned so that the entropy is `entropy` nats times the action's numbers."""
+    The temperature is learned so that the entropy is `entropy` nats for each number of an action.
+    """
 
     # what it climbs: the mean of the critics, the first, or the least
     climbs: Literal["mean", "first", "least"] = "least"

@@ -56,9 +56,9 @@ class _Implicit(nn.Module):
 class Implicit(ReturnHead):
     """Quantiles at fractions drawn anew every time (IQN, Dabney et al. 2018).
 
-    `risk` bends the fractions that the policy looks at: `cvar` is the mean of the worst
-    `risk_level` of outcomes, `cpw` weighs as people do, `wang` shifts towards the bad (below 0) or
-    the good (above 0) end.
+    `risk` distorts the fractions that the policy uses: `cvar` is the mean of the worst `risk_level`
+    of outcomes, `cpw` weighs probabilities as people do, `wang` shifts towards bad (below 0) or
+    good (above 0) outcomes.
     """
 
     samples: int = 64  # fractions drawn for a loss (N = N′)
