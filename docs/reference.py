@@ -72,7 +72,7 @@ def public() -> dict[str, Any]:
     """Everything that users may rely on, by the name they import it by."""
     import idrl
 
-    found = {f"idrl.{name}": getattr(idrl, name) for name in idrl._HOME}
+    found = {f"idrl.{name}": getattr(idrl, name) for name in (*idrl._HOME, "report")}
     for name in MODULES:
         found |= {path: value for path, value in members(f"idrl.{name}")}
     for category in CATEGORIES:
