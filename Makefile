@@ -47,7 +47,7 @@ docs: $(VENV)/.docs
 bench-setup: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.peers.install
 
-# Speed beside those peers, to results/speed/; whoever is not installed is a dash.
+# Speed beside those peers, to results/speed/; a library that is not installed is shown as a dash.
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.peers
 

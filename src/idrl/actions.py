@@ -13,14 +13,14 @@ from idrl.errors import IdrlError
 
 @dataclass(frozen=True)
 class Box:
-    """Continuous actions: `low` and `high` of each of their numbers.
+    """Continuous actions, with bounds for each of their numbers.
 
-    Everywhere but inside networks and rules an action is in the environment's own units; those see
-    it in the unit box [-1, 1]. Works with NumPy's and JAX's arrays alike.
+    Outside networks and rules an action is in the environment's own units; inside it is in the unit
+    box [-1, 1]. Works with NumPy and JAX arrays.
     """
 
-    low: tuple[float, ...]
-    high: tuple[float, ...]
+    low: tuple[float, ...]  # the least of each number
+    high: tuple[float, ...]  # the largest of each number
 
     def __post_init__(self) -> None:
         pairs = list(zip(self.low, self.high, strict=True))
@@ -32,6 +32,7 @@ class Box:
 
     @property
     def dims(self) -> int:
+        """How many numbers an action has."""
         return len(self.low)
 
     @property
@@ -43,11 +44,20 @@ class Box:
         return ((np.array(self.high) - np.array(self.low)) / 2).astype(np.float32)
 
     def from_unit(self, unit: Any) -> Any:
-        """A point of [-1, 1] in the environment's units."""
+        """A point of [-1, 1] in the environment's units.
+
+        Args:
+            unit: `[..., D]`.
+        """
         low, high = (np.array(x, np.float32) for x in (self.low, self.high))
         return (self._middle + self._half * unit).clip(low, high)  # rounding may leave the box
 
     def to_unit(self, action: Any) -> Any:
+        """An action as a point of [-1, 1].
+
+        Args:
+            action: `[..., D]`.
+        """
         return (action - self._middle) / self._half
 
 

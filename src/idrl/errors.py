@@ -11,11 +11,12 @@ class IdrlError(ValueError):
 
 
 class RunFailed(RuntimeError):
-    """A run that cannot go on. Its last checkpoint is intact; the command line exits with 1."""
+    """A run that cannot continue. Its last checkpoint is intact; the command line exits with status
+    1."""
 
 
 class TrainingDiverged(RunFailed):
-    """Losses, gradients or Q-values of every seed stopped being numbers."""
+    """Losses, gradients or Q-values of every seed stopped being finite."""
 
 
 def in_a_line(error: BaseException) -> str:

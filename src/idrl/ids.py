@@ -32,7 +32,7 @@ POLICIES = ("deterministic", "additive", "randomized")
 class Decision(NamedTuple):
     """What a rule decided for each state, and why. Unless noted they are `[..., A]`."""
 
-    action: Array  # [...]
+    action: Array  # the action taken, `[...]`
     mu: Array  # mean of the heads
     sigma: Array  # standard deviation of the heads
     regret: Array  # what the action may cost
@@ -65,15 +65,15 @@ class Decision(NamedTuple):
 class Comparison(NamedTuple):
     """A decision among some of infinitely many actions: `action` is a number in `candidates`."""
 
-    action: Array
-    mu: Array
-    sigma: Array
-    regret: Array
-    rho2: Array
-    info_gain: Array
-    ratio: Array
-    probs: Array
-    candidates: Array  # [..., A, D]
+    action: Array  # the index of the action taken in `candidates`, `[...]`
+    mu: Array  # mean of the critics
+    sigma: Array  # standard deviation of the critics
+    regret: Array  # what the action may cost
+    rho2: Array  # variance of the noise of its return
+    info_gain: Array  # what the action may teach
+    ratio: Array  # regret² / info_gain
+    probs: Array  # the distribution that `action` was drawn from
+    candidates: Array  # the actions compared, `[..., A, D]`
 
     def __repr__(self) -> str:
         return brief(self)
@@ -106,12 +106,23 @@ def decide(
     beta: float | Array = 1.0,
     mask: Array | None = None,
 ) -> Decision:
-    """Choose by an ensemble `q_heads` `[..., K, A]` and the returns' variance `[..., A]`.
+    """Choose by an ensemble, and by the variance of the return where it is known.
 
-    Without `return_variance` the noise is the constant `rho2` (DQN-IDS); with it, `noise` says how
-    it becomes ρ² (the default is the paper's: normalised over the actions, then floored).
-    `mask` `[..., A]` is true where an action is allowed: what is said of the others has no part in
-    anything said of these. `key` is needed by `policy="randomized"`.
+    Args:
+        q_heads: the Q-values of K heads, `[..., K, A]`.
+        return_variance: the variance of the return of each action, `[..., A]`. Without it the noise
+            is the constant `rho2` (DQN-IDS).
+        lam: λ, the width of the confidence interval in standard deviations.
+        rho2, rho2_floor, eps1, noise: how the variance becomes ρ², see `observation_noise`.
+        eps2: added to the information gain.
+        key: a JAX random key, for `policy="randomized"`.
+        regret: `"conservative"`, the paper's bound, or `"bayes"`, the mean over heads of max Q −
+            Q(a).
+        info_gain: `"log"`, the paper's; `"ucb"`, about the most optimistic action; or `"variance"`.
+        policy: `"deterministic"` minimises regret²/gain, `"additive"` regret² − β·gain;
+            `"randomized"` draws from the distribution that minimises (E regret)²/E gain.
+        beta: β of `"additive"`, in squared units of the return per unit of gain.
+        mask: true where an action is allowed, `[..., A]`; the others have no part in anything.
     """
     xp = _namespace(q_heads, return_variance, rho2, mask, lam, beta)
     q_heads = _floating(xp, q_heads)
@@ -145,11 +156,16 @@ def decide_moments(
     beta: float | Array = 1.0,
     mask: Array | None = None,
 ) -> Decision:
-    """Choose by the moments of any posterior: `mu`, `sigma2`, `rho2` are `[..., A]`.
+    """Choose by the moments of any posterior.
 
-    `cov` `[..., A, A]` serves `info_gain="ucb"`; `samples` `[..., K, A]`, draws from the posterior
-    (the heads of an ensemble), serve `regret="bayes"`, `info_gain="variance"`, and stand in for a
-    missing `cov`.
+    Args:
+        mu: the mean of each action's value, `[..., A]`.
+        sigma2: its variance, `[..., A]`.
+        rho2: the variance of the noise, `[..., A]`.
+        cov: the covariance of the values, `[..., A, A]`, for `info_gain="ucb"`.
+        samples: draws from the posterior, `[..., K, A]`: for `regret="bayes"`,
+            `info_gain="variance"`, and in place of a missing `cov`.
+        lam, eps2, key, regret, info_gain, policy, beta, mask: as in `decide`.
     """
     for name, value, names in (
         ("regret", regret, REGRETS),
@@ -198,17 +214,25 @@ def decide_moments(
 
 
 def moments(q_heads: Array) -> tuple[Array, Array]:
-    """Mean and biased variance over the heads: `[..., K, A]` → two `[..., A]`."""
+    """Mean and biased variance over the heads, `[..., A]` each.
+
+    Args:
+        q_heads: the Q-values of K heads, `[..., K, A]`.
+    """
     with np.errstate(invalid="ignore", over="ignore"):
         mu = q_heads.mean(-2)
         return mu, ((q_heads - mu[..., None, :]) ** 2).mean(-2)
 
 
 def relative(q_heads: Array, mask: Array | None = None) -> Array:
-    """Heads `[..., K, A]` without what each of them adds to all allowed actions alike.
+    """Heads without what each of them adds to all allowed actions alike.
 
     What a state is worth at all is no reason to prefer one action in it, yet it is part of σ. The
     mean over heads stays, σ becomes that of differences.
+
+    Args:
+        q_heads: the Q-values of K heads, `[..., K, A]`.
+        mask: true where an action is allowed, `[..., A]`; by default everywhere.
     """
     xp = _namespace(q_heads, mask)
     q_heads = _floating(xp, q_heads)
@@ -227,13 +251,21 @@ def observation_noise(
     eps1: float = 1e-5,
     mask: Array | None = None,
 ) -> Array:
-    """ρ² `[..., A]`, in the shape and type of `like`, from the variance of the return.
+    """ρ² `[..., A]` from the variance of the return.
 
-    `constant` is `rho2`; `return` the variance itself; `normalized` (the paper) divides it by its
-    mean over the actions, those that `mask` allows, and floors it; `smoothed` adds 1e-4 above and
-    below, with no floor; `tempered` adds the normalised variance to `rho2`, so that an action
-    without noise teaches no more than it would under `constant`; `added` adds the variance itself
-    to `rho2`: nothing is divided by, so no action seems to teach much because the others are noisy.
+    Args:
+        like: an array whose shape and type the result has.
+        return_variance: `[..., A]`.
+        noise: `"normalized"`, the paper's, divides the variance by its mean over the allowed
+            actions and floors it; `"return"` takes it as it is; `"constant"` is `rho2`;
+            `"smoothed"` adds 1e-4 above and below, with no floor; `"tempered"` adds the normalised
+            variance to `rho2`, so that an action without noise teaches no more than under
+            `"constant"`; `"added"` adds the variance itself to `rho2`: it divides by nothing, so no
+            action seems to teach much because the others are noisy.
+        rho2: the constant of `"constant"`, `"tempered"` and `"added"`.
+        rho2_floor: the least ρ² of `"normalized"`.
+        eps1: added to the mean variance.
+        mask: true where an action is allowed, `[..., A]`.
     """
     known("noise", noise, NOISES)
     xp = _namespace(like, return_variance, rho2, mask)

@@ -16,19 +16,31 @@ def huber(error: jax.Array, delta: float = 1.0) -> jax.Array:
     """½x² within ±δ, linear beyond.
 
     Its slope, the clipped error, is written out: derived from the two cases it costs half as much
-    again where errors are many, as with quantiles. Second derivatives are none.
+    again where errors are many, as with quantiles. It has no second derivative.
+
+    Args:
+        error: any shape.
+        delta: where the loss becomes linear.
     """
     slope = jax.lax.stop_gradient(jnp.clip(error, -delta, delta))
     return slope * (error - 0.5 * slope)
 
 
 def squared(error: jax.Array) -> jax.Array:
-    """x², without the ½ (the authors' C51-IDS code)."""
+    """x², without the ½ (the authors' C51-IDS code).
+
+    Args:
+        error: any shape.
+    """
     return error**2
 
 
 def of(error: str) -> Callable[[jax.Array], jax.Array]:
-    """The loss of an error by its name."""
+    """The loss of an error by its name.
+
+    Args:
+        error: `"huber"` or `"squared"`.
+    """
     return {"huber": huber, "squared": squared}[error]
 
 
@@ -36,15 +48,31 @@ def q_learning_error(q_tm1, a_tm1, r_t, discount_t, q_t, selector_t):
     """TD error of one Q-function, `[A]` values: the action by `selector_t`, its value by `q_t`.
 
     With the online values as the selector this is Double DQN, with `q_t` itself plain DQN.
+
+    Args:
+        q_tm1: Q-values before the step, `[A]`.
+        a_tm1: the action taken.
+        r_t: the reward.
+        discount_t: γ, or 0 where the episode terminated.
+        q_t: Q-values after it, of the target network.
+        selector_t: values that choose the next action, `[A]`.
     """
     target = r_t + discount_t * q_t[selector_t.argmax()]
     return jax.lax.stop_gradient(target) - q_tm1[a_tm1]
 
 
 def categorical_loss(atoms, logits_tm1, a_tm1, r_t, discount_t, logits_t, selector_t=None):
-    """Cross-entropy to the projected target distribution (C51): `[A, N]` logits on `[N]` atoms.
+    """Cross-entropy to the projected target distribution (C51).
 
-    The next action is the best by `selector_t` `[A]`, or by the target distribution's own mean.
+    Args:
+        atoms: equidistant returns, `[N]`.
+        logits_tm1: before the step, `[A, N]`.
+        a_tm1: the action taken.
+        r_t: the reward.
+        discount_t: γ, or 0 where the episode terminated.
+        logits_t: after it, of the target network, `[A, N]`.
+        selector_t: values that choose the next action, `[A]`; by default the mean of the target
+            distribution.
     """
     probs_t = jax.nn.softmax(logits_t)
     best = (probs_t @ atoms if selector_t is None else selector_t).argmax()
@@ -53,10 +81,15 @@ def categorical_loss(atoms, logits_tm1, a_tm1, r_t, discount_t, logits_t, select
 
 
 def project(atoms, values, probs):
-    """Distribution `probs` on `values` `[M]`, moved onto the equidistant `atoms` `[N]`.
+    """Move a distribution onto equidistant atoms.
 
-    Each value shares its mass between its two neighbours by a triangular kernel, so all mass stays
-    also where a value falls exactly on an atom.
+    Each value shares its mass between its two neighbours by a triangular kernel, so all mass is
+    kept, even if a value falls exactly on an atom.
+
+    Args:
+        atoms: equidistant returns, `[N]`.
+        values: where the mass is, `[M]`.
+        probs: the mass, `[M]`.
     """
     spacing = atoms[1] - atoms[0]
     values = jnp.clip(values, atoms[0], atoms[-1])
@@ -68,10 +101,18 @@ def quantile_loss(
     quantiles_tm1, a_tm1, r_t, discount_t, quantiles_t, kappa: float = 1.0, selector_t=None,
     taus=None,
 ):  # fmt: skip
-    """Quantile-Huber loss of `[A, N]` quantiles: mean over targets, sum over predictions.
+    """Quantile-Huber loss: mean over targets, sum over predictions.
 
-    `taus` `[N]` are the fractions of the predicted quantiles, by default QR-DQN's midpoints. The
-    next action is the best by `selector_t` `[A]`, or by the target's own mean.
+    Args:
+        quantiles_tm1: before the step, `[A, N]`.
+        a_tm1: the action taken.
+        r_t: the reward.
+        discount_t: γ, or 0 where the episode terminated.
+        quantiles_t: after it, of the target network, `[A, M]`.
+        kappa: where Huber's loss becomes linear.
+        selector_t: values that choose the next action, `[A]`; by default the mean of the target's
+            quantiles.
+        taus: fractions of the predicted quantiles, `[N]`; by default QR-DQN's midpoints.
     """
     best = (quantiles_t.mean(-1) if selector_t is None else selector_t).argmax()
     target = jax.lax.stop_gradient(r_t + discount_t * quantiles_t[best])
@@ -83,5 +124,9 @@ def quantile_loss(
 
 
 def midpoints(n: int) -> jax.Array:
-    """The τ̂ of n quantiles: (2i+1)/2n."""
+    """The fractions τ̂ of QR-DQN: (2i+1)/2n.
+
+    Args:
+        n: how many quantiles.
+    """
     return (jnp.arange(n) + 0.5) / n

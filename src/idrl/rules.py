@@ -16,20 +16,37 @@ from idrl.system.arguments import check_heads
 
 
 def greedy(q_heads: jax.Array, **described) -> Decision:
-    """The action with the largest mean over the heads."""
+    """The action with the largest mean over the heads. More keywords (`return_variance`, `lam`, …)
+    go to `ids.decide`, which describes the decision.
+
+    Args:
+        q_heads: the Q-values of K heads, `[..., K, A]`.
+    """
     check_heads(q_heads, described.get("mask"))
     return chosen(q_heads, _finite(q_heads.mean(-2)), **described)
 
 
 def ucb(q_heads: jax.Array, *, lam: float = 0.1, **described) -> Decision:
-    """The action with the largest mean plus λ standard deviations (Chen et al. 2017)."""
+    """The action with the largest mean plus λ standard deviations (Chen et al. 2017). More keywords
+    (`return_variance`, `lam`, …) go to `ids.decide`, which describes the decision.
+
+    Args:
+        q_heads: the Q-values of K heads, `[..., K, A]`.
+        lam: λ, the width of the confidence interval in standard deviations.
+    """
     check_heads(q_heads, described.get("mask"))
     mu, sigma2 = ids.moments(q_heads)
     return chosen(q_heads, _finite(mu + lam * jnp.sqrt(sigma2)), lam=lam, **described)
 
 
 def thompson(q_heads: jax.Array, head: jax.Array, **described) -> Decision:
-    """The greedy action of one head; `head` `[...]` is the one drawn for the episode."""
+    """The greedy action of one head. More keywords (`return_variance`, `lam`, …) go to
+    `ids.decide`, which describes the decision.
+
+    Args:
+        q_heads: the Q-values of K heads, `[..., K, A]`.
+        head: which head, `[...]`: the one drawn for the episode.
+    """
     check_heads(q_heads, described.get("mask"))
     if jnp.shape(head) != q_heads.shape[:-2]:
         raise IdrlError(
@@ -41,7 +58,13 @@ def thompson(q_heads: jax.Array, head: jax.Array, **described) -> Decision:
 
 
 def given(q_heads: jax.Array, action: int, **described) -> Decision:
-    """An action that was chosen by something else."""
+    """An action that was chosen by something else. More keywords (`return_variance`, `lam`, …) go
+    to `ids.decide`, which describes the decision.
+
+    Args:
+        q_heads: the Q-values of K heads, `[..., K, A]`.
+        action: its index.
+    """
     check_heads(q_heads, described.get("mask"))
     score = jnp.where(jnp.arange(q_heads.shape[-1]) == action, 0.0, -jnp.inf)
     mu = q_heads.mean(-2)
@@ -49,7 +72,13 @@ def given(q_heads: jax.Array, action: int, **described) -> Decision:
 
 
 def vote(q_heads: jax.Array, *, mask=None, **described) -> Decision:
-    """The action most heads are greedy on; ties go to the larger mean, then the lower index."""
+    """The action most heads are greedy on; ties go to the larger mean, then the lower index. More
+    keywords (`return_variance`, `lam`, …) go to `ids.decide`, which describes the decision.
+
+    Args:
+        q_heads: the Q-values of K heads, `[..., K, A]`.
+        mask: true where an action is allowed, `[..., A]`; by default everywhere.
+    """
     check_heads(q_heads, mask)
     mu = _finite(q_heads.mean(-2))
     if mask is not None:
@@ -66,14 +95,29 @@ def vote(q_heads: jax.Array, *, mask=None, **described) -> Decision:
 def epsilon_greedy(
     q_heads: jax.Array, key: jax.Array, epsilon: float | jax.Array, *, mask=None, **described
 ) -> Decision:
-    """Greedy on the mean of the heads, but with probability ε an action at random."""
+    """Greedy on the mean of the heads, but with probability ε a random action. More keywords
+    (`return_variance`, `lam`, …) go to `ids.decide`, which describes the decision.
+
+    Args:
+        q_heads: the Q-values of K heads, `[..., K, A]`.
+        key: a JAX random key.
+        epsilon: the probability of a random action.
+        mask: true where an action is allowed, `[..., A]`; by default everywhere.
+    """
     return at_random(greedy(q_heads, mask=mask, **described), key, epsilon, mask=mask)
 
 
 def at_random(
     decision: Decision, key: jax.Array, epsilon: float | jax.Array, *, mask=None
 ) -> Decision:
-    """`decision`, but with probability ε an action drawn from all that are allowed."""
+    """A decision, replaced with probability ε by a random one of the allowed actions.
+
+    Args:
+        decision: the decision.
+        key: a JAX random key.
+        epsilon: the probability of a random action.
+        mask: true where an action is allowed, `[..., A]`; by default everywhere.
+    """
     shape, actions = decision.action.shape, decision.mu.shape[-1]
     coin_key, pick_key = jax.random.split(key)
     allowed = (
@@ -91,9 +135,15 @@ def at_random(
 
 
 def chosen(q_heads: jax.Array, score: jax.Array, *, mask=None, **described) -> Decision:
-    """The action of the largest `score` `[..., A]`: what rules of one's own end with.
+    """The action with the largest score: what a rule of your own returns.
 
     Where no score is left (-inf or masked) the action is -1 and every probability 0, as in `ids`.
+    More keywords (`return_variance`, `lam`, …) go to `ids.decide`, which describes the decision.
+
+    Args:
+        q_heads: the Q-values of K heads, `[..., K, A]`.
+        score: `[..., A]`.
+        mask: true where an action is allowed, `[..., A]`; by default everywhere.
     """
     if mask is not None:
         score = jnp.where(mask, score, -jnp.inf)
@@ -106,7 +156,15 @@ def chosen(q_heads: jax.Array, score: jax.Array, *, mask=None, **described) -> D
 def drawn(
     q_heads: jax.Array, logits: jax.Array, key: jax.Array, *, mask=None, **described
 ) -> Decision:
-    """An action drawn with probabilities softmax(`logits` `[..., A]`), of those allowed."""
+    """An action drawn with probabilities softmax(logits), of those allowed. More keywords
+    (`return_variance`, `lam`, …) go to `ids.decide`, which describes the decision.
+
+    Args:
+        q_heads: the Q-values of K heads, `[..., K, A]`.
+        logits: `[..., A]`.
+        key: a JAX random key.
+        mask: true where an action is allowed, `[..., A]`; by default everywhere.
+    """
     if mask is not None:
         logits = jnp.where(mask, logits, -jnp.inf)
     said = chosen(q_heads, _finite(logits), mask=mask, **described)

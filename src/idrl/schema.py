@@ -41,9 +41,12 @@ class Part:
 
     @classmethod
     def register(cls, kind: str) -> Callable[[type[T]], type[T]]:
-        """Decorator: make `kind` stand for the frozen dataclass below, in configs and on the
-        command line. The same class defined anew, as by a notebook's cell, replaces itself."""
+        """Decorator: register the frozen dataclass below under a name, for configs and commands.
+        Defined anew, as by a cell of a notebook, it replaces itself.
 
+        Args:
+            kind: the name.
+        """
         if not isinstance(kind, str):
             raise IdrlError(
                 f'write @idrl.{cls.category}("name") above the class, with a name of its own.'

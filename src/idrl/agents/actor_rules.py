@@ -29,11 +29,12 @@ class Acting(NamedTuple):
 
 
 class ActorRule(Rule):
-    """A rule that compares nothing: it takes the actor's action, or one near it."""
+    """A rule that compares no actions: it takes the actor's action, or one near it."""
 
     @abstractmethod
     def act(self, acting: Acting) -> tuple[jax.Array, jax.Array]:
-        """The action `[E, D]` in the unit box, and what is kept until the next step, as much."""
+        """The action `[E, D]` in the unit box, and an array of that shape to keep until the next
+        step."""
 
     @property
     def follows_actor(self) -> bool:
@@ -75,7 +76,7 @@ class GaussianNoise(ActorRule):
 
     `scale` is its standard deviation in halves of the box."""
 
-    scale: float = 0.1  # Fujimoto et al. 2018
+    scale: float = 0.1  # standard deviation, in halves of the box (Fujimoto et al. 2018)
 
     def check(self, where: str) -> None:
         _at_least_0(where, scale=self.scale)
@@ -93,8 +94,9 @@ class OuNoise(ActorRule):
 
     x ← (1 − θ)·x + scale·N(0, 1), from 0 at the start of an episode."""
 
-    scale: float = 0.2  # Lillicrap et al. 2016
-    theta: float = 0.15
+    # of the noise added at every step, in halves of the box (Lillicrap et al. 2016)
+    scale: float = 0.2
+    theta: float = 0.15  # share of the noise that decays at every step
 
     def check(self, where: str) -> None:
         _at_least_0(where, scale=self.scale)

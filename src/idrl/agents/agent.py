@@ -23,6 +23,8 @@ _ROWS = 16
 
 
 class AgentState(NamedTuple):
+    """Everything that changes with an update, and the priors, which never do."""
+
     params: Any
     target: Any  # the parameters that targets are computed with
     opt_state: Any

@@ -25,9 +25,9 @@ class WithEpsilon(Rule):
     The originals have none; the authors of IDS put one on top of the ensembles they compare with.
     """
 
-    epsilon_start: float = 0.0
-    epsilon_end: float = 0.0
-    epsilon_decay_steps: int = 0
+    epsilon_start: float = 0.0  # probability of a random action at the first step
+    epsilon_end: float = 0.0  # and from `epsilon_decay_steps` on
+    epsilon_decay_steps: int = 0  # steps over which it falls linearly
 
     def check(self, where: str) -> None:
         for name in ("epsilon_start", "epsilon_end"):
@@ -67,18 +67,20 @@ class WithEpsilon(Rule):
 class Ids(WithEpsilon):
     """Smallest regret² per bit of information (Nikolov et al. 2019)."""
 
-    lam: float = 0.1  # Table 2
-    lam_end: float = 0.0  # where λ is after `lam_steps`, in a straight line
-    lam_steps: int = 0  # 0: λ stays what it is
-    rho2: float = 1.0  # Table 2; DQN-IDS only
+    lam: float = 0.1  # λ: width of the confidence interval in standard deviations (Table 2)
+    lam_end: float = 0.0  # λ after `lam_steps`, in a straight line
+    lam_steps: int = 0  # 0: λ is constant
+    rho2: float = 1.0  # constant noise of DQN-IDS (Table 2), and what "added" adds to
+    # how Var Z becomes ρ², see `idrl.ids.decide`
     noise: Literal[
         "constant", "return", "normalized", "smoothed", "tempered", "added"
     ] = "normalized"  # fmt: skip
-    rho2_floor: float = 0.25  # the released code, after normalising
-    eps1: float = 1e-5  # Table 2
-    eps2: float = 1e-5  # Table 2
-    regret: Literal["conservative", "bayes"] = "conservative"
-    info_gain: Literal["log", "ucb", "variance"] = "log"
+    rho2_floor: float = 0.25  # least ρ² after normalising (the released code)
+    eps1: float = 1e-5  # added to the mean variance (Table 2)
+    eps2: float = 1e-5  # added to the information gain (Table 2)
+    regret: Literal["conservative", "bayes"] = "conservative"  # which regret, see `idrl.ids.decide`
+    info_gain: Literal["log", "ucb", "variance"] = "log"  # which information gain
+    # how the ratio decides
     policy: Literal["deterministic", "additive", "randomized"] = "deterministic"
     relative: bool = False  # σ without what a head says of all actions alike (`ids.relative`)
     beta: float = 1.0  # additive only: squared units of return per unit of information
@@ -140,7 +142,7 @@ class Thompson(WithEpsilon):
     the head that is followed may be one that goes in circles.
     """
 
-    redraw_steps: int = 0
+    redraw_steps: int = 0  # steps after which another head is drawn within an episode; 0: never
 
     def check(self, where: str) -> None:
         super().check(where)
@@ -209,7 +211,7 @@ class ReturnThompson(Thompson):
 class Ucb(WithEpsilon):
     """Largest mean plus λ standard deviations over the heads (Chen et al. 2017)."""
 
-    lam: float = 0.1
+    lam: float = 0.1  # width of the confidence bound in standard deviations
     relative: bool = False  # as in `Ids`
 
     def check(self, where: str) -> None:
@@ -241,9 +243,9 @@ DECAY_STEPS = 1_000_000
 class EpsilonGreedy(Rule):
     """Greedy, but random with a probability that falls linearly (Mnih et al. 2015)."""
 
-    start: float = 1.0
-    end: float = 0.1
-    decay_steps: int = DECAY_STEPS
+    start: float = 1.0  # probability of a random action at the first step
+    end: float = 0.1  # and from `decay_steps` on
+    decay_steps: int = DECAY_STEPS  # steps over which it falls linearly
 
     def check(self, where: str) -> None:
         for name in ("start", "end"):

@@ -13,8 +13,17 @@ from idrl.errors import IdrlError
 def make_agent(
     spec: AgentSpec, obs_shape: tuple[int, ...], actions: Actions, env: str = "the environment"
 ) -> Agent:
-    """Refuses an agent that cannot choose among `actions`, and names one that can; and one with a
-    part that does not work."""
+    """The functions of an agent (`init`, `choose`, `learn`) for one kind of observation and action.
+
+    Refuses an agent that cannot choose among the actions, and names one that can; and one with a
+    part that does not work.
+
+    Args:
+        spec: its declaration.
+        obs_shape: the shape of one observation.
+        actions: how many discrete actions there are, or an `idrl.Box`.
+        env: the name of the environment, for error messages.
+    """
     continuous = isinstance(actions, Box)
     if continuous != (spec.actor is not None):
         need = "discrete ones" if spec.actor is None else "continuous ones"

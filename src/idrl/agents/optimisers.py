@@ -27,18 +27,19 @@ def positive(where: str, **values: float) -> None:
 class Optimiser(Part, category="optimiser"):
     """How gradients move weights. Its fields are its settings."""
 
-    max_grad_norm: float = 0.0  # 0: gradients are not clipped
+    max_grad_norm: float = 0.0  # clip gradients to this global norm; 0 does not clip
 
     def check(self, where: str) -> None:
+        """Refuse settings that cannot work; `where` is what they are called in a config."""
         if self.max_grad_norm < 0:
             raise IdrlError(f"{where}.max_grad_norm is {self.max_grad_norm}; it is at least 0.")
 
     @abstractmethod
     def make(self) -> optax.GradientTransformation:
-        """Without the clipping."""
+        """The transformation, without clipping."""
 
     def clipped(self) -> optax.GradientTransformation:
-        """With it, as agents use it."""
+        """The transformation with clipping, as agents use it."""
         if not self.max_grad_norm:
             return self.make()
         return optax.chain(optax.clip_by_global_norm(self.max_grad_norm), self.make())
@@ -52,10 +53,10 @@ optimiser = Optimiser.register
 class Adam(Optimiser):
     """Adam (Kingma & Ba 2015)."""
 
-    lr: float = 5e-5  # Table 2
-    b1: float = 0.9  # Table 2
-    b2: float = 0.99  # Table 2; the released code leaves TensorFlow's 0.999
-    eps: float = 0.01 / 32  # Table 2
+    lr: float = 5e-5  # step size (Table 2 of the paper)
+    b1: float = 0.9  # decay of the first moment (Table 2)
+    b2: float = 0.99  # decay of the second moment (Table 2; the released code has 0.999)
+    eps: float = 0.01 / 32  # outside the root (Table 2)
 
     def check(self, where: str) -> None:
         super().check(where)
@@ -76,11 +77,11 @@ class RmsProp(Optimiser):
     smaller, their squares 32² times.
     """
 
-    lr: float = 2.5e-4
-    decay: float = 0.95
+    lr: float = 2.5e-4  # step size
+    decay: float = 0.95  # of the moving averages
     momentum: float = 0.0  # the table's "gradient momentum" 0.95 is the decay of the mean gradient
-    eps: float = 0.01 / 32**2
-    centered: bool = True  # false: without E[g]², as TensorFlow's default
+    eps: float = 0.01 / 32**2  # inside the root
+    centered: bool = True  # subtract E[g]²; false is TensorFlow's default
 
     def check(self, where: str) -> None:
         super().check(where)

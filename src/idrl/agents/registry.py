@@ -22,7 +22,12 @@ _AGENTS: dict[str, _Registered] = {}
 
 
 def agent(name: str, *, presets: Presets = "task") -> Callable[[Declaration], Declaration]:
-    """Decorator: `register_agent` for the declaration below."""
+    """Decorator: `register_agent` for the declaration below.
+
+    Args:
+        name: the name of the agent.
+        presets: see `register_agent`.
+    """
     if not isinstance(name, str):
         raise IdrlError('write @idrl.agent("name") above the function, with a name of its own.')
 
@@ -34,12 +39,15 @@ def agent(name: str, *, presets: Presets = "task") -> Callable[[Declaration], De
 
 
 def register_agent(name: str, declare: Declaration, presets: Presets = "task") -> None:
-    """Make `name` stand for `declare()` wherever an agent's name is asked for.
+    """Make `name` stand for `declare()` wherever the name of an agent is expected.
 
-    `presets` is what the settings of a task change in the declaration. "task": what the task
-    decides (`training`, `evaluation`, the range of returns, a discount or a treatment of rewards
-    that belongs to it); "all": also networks, optimiser and schedule, as with the built-in agents,
-    whose declarations have the numbers of their papers.
+    Args:
+        name: the name of the agent.
+        declare: a function without arguments that returns an `AgentSpec`.
+        presets: what the preset of a task may change in the declaration. `"task"`: what the task
+            decides (`training`, `evaluation`, the range of returns, a discount or a treatment of
+            rewards that belongs to it). `"all"`: also networks, optimiser and schedule, as for the
+            built-in agents, whose declarations hold the numbers of their papers.
     """
     if not isinstance(name, str) or not name or name != name.strip():
         raise IdrlError(f"an agent cannot be called {name!r}; a name is a word, as 'my-agent'.")
@@ -58,6 +66,11 @@ def register_agent(name: str, declare: Declaration, presets: Presets = "task") -
 
 
 def declared(name: str) -> AgentSpec:
+    """The declaration of a registered agent.
+
+    Args:
+        name: its name.
+    """
     try:
         found = _found(name).declare()
     except IdrlError:
@@ -80,13 +93,22 @@ def is_built_in(name: str) -> bool:
 
 
 def agent_names(continuous: bool | None = None) -> list[str]:
-    """All, or those for continuous actions, or those for discrete ones."""
+    """The names of all registered agents.
+
+    Args:
+        continuous: true: only those for continuous actions; false: only those for discrete ones.
+    """
     if continuous is None:
         return list(_AGENTS)
     return [name for name in _AGENTS if (declared(name).actor is not None) == continuous]
 
 
 def agent_summary(name: str) -> str:
+    """The first paragraph of the docstring of an agent's declaration.
+
+    Args:
+        name: its name.
+    """
     return first_paragraph(_found(name).declare.__doc__)
 
 

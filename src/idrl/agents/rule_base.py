@@ -15,11 +15,13 @@ from idrl.schema import Part
 
 
 class Beliefs(NamedTuple):
-    """What the heads say of each state."""
+    """What the heads believe of each state."""
 
-    q_heads: jax.Array  # [..., K, A]
-    return_variance: jax.Array | None = None  # [..., A]
-    return_noise: jax.Array | None = None  # [..., A] a drawn return less its mean
+    q_heads: jax.Array  # Q-values of the K members of the ensemble, `[..., K, A]`
+    # variance of the return, `[..., A]`, where a head learns it
+    return_variance: jax.Array | None = None
+    # a drawn return less its mean, `[..., A]`, where a rule needs it
+    return_noise: jax.Array | None = None
 
     def times(self, unit: jax.Array) -> Beliefs:
         """As they are where returns are so many times larger."""
@@ -35,24 +37,25 @@ class RuleContext(NamedTuple):
     """What a rule may use besides beliefs."""
 
     step: jax.Array  # agent steps so far, for schedules
-    memory: jax.Array  # [E]
-    key: jax.Array
-    mask: jax.Array | None = None  # [E, A] allowed actions
+    memory: jax.Array  # what the rule remembers, one whole number per environment, `[E]`
+    key: jax.Array  # a JAX random key, fresh in every step
+    mask: jax.Array | None = None  # allowed actions, `[E, A]`; None where all are
 
 
 class Rule(Part, category="rule"):
     """How an agent chooses, in E environments at once. Its fields are its settings.
 
-    With continuous actions it compares candidates, `A` of them, and knows no difference.
+    With continuous actions it compares A candidates in the same way.
     """
 
     @abstractmethod
     def __call__(self, beliefs: Beliefs, context: RuleContext) -> Decision:
-        """For states `[E]`. `idrl.rules` and `idrl.ids` have functions that make a `Decision`."""
+        """Decide for states `[E]`. `idrl.rules` and `idrl.ids` have functions that make a
+        `Decision`."""
 
     def remember(self, memory: jax.Array, first: jax.Array, key: jax.Array, k: int) -> jax.Array:
-        """The memory `[E]` to decide with, a whole number per environment: `memory` is that of the
-        step before, `first` marks new episodes, `k` is how many members the ensemble has."""
+        """The memory `[E]` to decide with, an integer per environment: `memory` is that of the step
+        before, `first` marks new episodes, `k` is the number of members of the ensemble."""
         return memory
 
     def keep(self, decision: Decision, context: RuleContext) -> jax.Array:
@@ -62,14 +65,14 @@ class Rule(Part, category="rule"):
     def metrics(
         self, decision: Decision, beliefs: Beliefs, context: RuleContext
     ) -> dict[str, jax.Array]:
-        """More numbers for a run's metrics, by name, while it explores; each is averaged."""
+        """Additional metrics of a run by name, while it explores; each is averaged."""
         return {}
 
     # -- what it needs of others ----------------------------------------------------------------
 
     @property
     def min_members(self) -> int:
-        """How many Q-functions it compares at least."""
+        """The least number of Q-functions that it compares."""
         return 1
 
     @property
@@ -79,12 +82,12 @@ class Rule(Part, category="rule"):
 
     @property
     def needs_discrete(self) -> bool:
-        """Whether it has no use for candidates of continuous actions."""
+        """Whether it cannot use candidates of continuous actions."""
         return False
 
     @property
     def follows_actor(self) -> bool:
-        """Whether it compares nothing (`ActorRule`)."""
+        """Whether it follows an actor instead of comparing actions (`ActorRule`)."""
         return False
 
     @property
@@ -94,16 +97,16 @@ class Rule(Part, category="rule"):
 
     @property
     def without_epsilon(self) -> Rule:
-        """The same without the actions at random that are put on top of it."""
+        """The same rule without random actions on top of it."""
         return self
 
     @property
     def example_agents(self) -> tuple[str, str]:
-        """Agents that explore alike, for discrete and for continuous actions."""
+        """Agents that explore in the same way, for discrete and for continuous actions."""
         return "dqn", "td3"
 
     def check_heads(self, where: str, members: int, knows_variance: bool) -> None:
-        """Refuse an ensemble of so many `members`, or that no head `knows_variance`."""
+        """Refuse an ensemble with too few `members`, or heads of which none `knows_variance`."""
         if members < self.min_members:
             raise IdrlError(
                 f"{where}.kind={self.kind} compares the heads of an ensemble and needs at least "
@@ -117,7 +120,7 @@ class Rule(Part, category="rule"):
             )
 
     def check_actor(self, where: str, actor_name: str, has_density: bool) -> None:
-        """Refuse to go with an actor; `has_density`: it is a distribution over actions."""
+        """Refuse an actor that it cannot use; `has_density`: it is a distribution over actions."""
         if self.needs_discrete:
             raise IdrlError(
                 f"{where}.kind={self.kind} needs discrete actions; with an actor set "

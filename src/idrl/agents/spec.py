@@ -21,32 +21,41 @@ MOST_HEADS = 8
 
 @dataclass(frozen=True)
 class Learning:
-    """When and from how much an agent learns. One step is one action in one environment: on Atari
-    four of the emulator's frames, and a quarter of an update."""
+    """When and from how much an agent learns.
 
-    gamma: float = 0.99  # Table 2
-    batch_size: int = 32  # Table 2
-    update_every_steps: int = 4  # Table 2
-    target_every_steps: int = 40_000  # Table 2, for the IDS agents; each rival has its own
-    tau: float = 1.0  # of the way that the target goes to the weights then; 1: a copy
-    learning_starts_steps: int = 50_000  # Table 2; random actions until then
-    replay_capacity: int = 1_000_000  # Table 2, in steps
-    n_step: int = 1  # rewards summed before the target's value is asked
-    priority: float = 0.0  # α: how much TD errors decide what is replayed; 0 is uniform
+    A step is one action in one environment: on Atari four frames of the emulator, and a quarter of
+    an update.
+    """
+
+    gamma: float = 0.99  # the discount (Table 2 of the paper)
+    batch_size: int = 32  # transitions of one update (Table 2)
+    update_every_steps: int = 4  # steps between two updates (Table 2)
+    # steps between two moves of the target network (Table 2, for the IDS agents)
+    target_every_steps: int = 40_000
+    tau: float = 1.0  # how far the target moves towards the weights; 1 is a copy
+    # steps with random actions before the first update (Table 2)
+    learning_starts_steps: int = 50_000
+    replay_capacity: int = 1_000_000  # steps that the replay holds (Table 2)
+    n_step: int = 1  # rewards summed before the value of the target is added
+    # α of prioritised replay: how far TD errors decide what is replayed; 0 is uniform
+    priority: float = 0.0
     importance: float = 0.4  # β at the start of training, 1 at its end; with priorities only
-    rewards: Literal["raw", "clip", "sign"] = "raw"  # as they are learned; scores are always raw
-    # Of values, σ, ρ², priors, Huber's δ and a range of returns: 1 as the task counts it, or what
-    # the agent measures of its rewards while it learns (agents/units.py), for discrete actions
+    # what is learned from: raw, clipped to ±1, or the sign; scores are always raw
+    rewards: Literal["raw", "clip", "sign"] = "raw"
+    # what values, σ, ρ², priors, Huber's δ and ranges of returns are multiples of: 1 of the task's
+    # rewards, or a unit that the agent measures while it learns (discrete actions only)
     unit: Literal["task", "measured"] = "task"
-    # mixed: updates compute in bfloat16 where that saves time; weights and moments are float32
+    # "mixed" computes updates in bfloat16 where that saves time; weights stay float32
     precision: Literal["full", "mixed"] = "full"
 
     def seen_reward(self, reward: jax.Array) -> jax.Array:
+        """The reward as it is learned from."""
         if self.rewards == "raw":
             return reward
         return jnp.sign(reward) if self.rewards == "sign" else jnp.clip(reward, -1.0, 1.0)
 
     def check(self, where: str) -> None:
+        """Refuse settings that cannot work; `where` is what they are called in a config."""
         positive(
             where, batch_size=self.batch_size, update_every_steps=self.update_every_steps,
             target_every_steps=self.target_every_steps, replay_capacity=self.replay_capacity,
@@ -71,25 +80,28 @@ class Learning:
 
 @dataclass(frozen=True)
 class AgentSpec:
-    trunk: Trunk
-    heads: dict[str, Head]
-    explore: Rule
-    evaluate: Rule
-    optimiser: Optimiser = field(default_factory=Adam)
-    learning: Learning = field(default_factory=Learning)
+    """The declaration of an agent: a trunk, heads, a rule to explore by, a rule to evaluate by, and
+    how it learns."""
+
+    trunk: Trunk  # from observations to features
+    heads: dict[str, Head]  # what is learned, by name: `q` and `z` in the built-in agents
+    explore: Rule  # how it acts while training
+    evaluate: Rule  # how it acts when it is evaluated
+    optimiser: Optimiser = field(default_factory=Adam)  # how gradients move the weights
+    learning: Learning = field(default_factory=Learning)  # when, and from how much, it learns
 
     @property
     def actor(self) -> str | None:
-        """The name of its actor, where it is for continuous actions."""
+        """The name of its actor, if it is for continuous actions."""
         return next((name for name, head in self.heads.items() if head.is_actor), None)
 
     @property
     def values(self) -> dict[str, Head]:
-        """All heads but the actor."""
+        """All heads except the actor."""
         return {name: head for name, head in self.heads.items() if not head.is_actor}
 
     def check(self, where: str = "") -> None:
-        """Refuse compositions that cannot work, and name one that would."""
+        """Refuse combinations that cannot work, and name one that would."""
         if len(self.heads) > MOST_HEADS:
             raise IdrlError(
                 f"an agent has {MOST_HEADS} kinds of heads at most, not {len(self.heads):,}; an "

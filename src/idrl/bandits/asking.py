@@ -23,13 +23,18 @@ def suggest(
     seed: int = 0,
     **options: Any,
 ) -> Decision:
-    """The next candidate to measure, `action`, and for each `[n]` why: `mu`, `sigma`, `rho2`,
-    `regret`, `info_gain`, `ratio`, `probs`.
+    """Suggest the next candidate to measure.
 
-    `rule` is a name of `RULES`; `options` change it: `lam`, `regret`, `info_gain`, `policy`,
-    `beta`, `draws`. The rules that draw do so by `seed` and the number of observations so far: the
-    same question has the same answer, the next step a fresh draw. `suggest(model, "greedy")` is the
-    best candidate as far as is known. One candidate is always suggested.
+    Returns a `Decision`: the candidate as `action`, and for each candidate why (`mu`, `sigma`,
+    `rho2`, `regret`, `info_gain`, `ratio`, `probs`). More keywords change the rule: `lam`,
+    `regret`, `info_gain`, `policy`, `beta`, `draws`. `suggest(model, "greedy")` is the best
+    candidate as far as is known.
+
+    Args:
+        model: what is believed of the candidates.
+        rule: a name in `RULES`, or a `BanditRule`.
+        seed: for rules that draw. They draw by `seed` and the number of observations so far: the
+            same question has the same answer, the next step a fresh draw.
     """
     if isinstance(rule, BanditRule):
         if options:
@@ -41,16 +46,27 @@ def suggest(
 
 
 def observe(model: Model, index, value, noise_variance=None) -> Model:
-    """The model after `value` was measured at candidate `index`; both may be lists.
+    """The model after measurements at candidates; the old one stays as it is.
 
-    `noise_variance`, the variance of these very measurements, overrides the model's.
+    Args:
+        model: what was believed before.
+        index: the index of a candidate, or a list.
+        value: what was measured, or a list.
+        noise_variance: the variance of these very measurements, in place of the model's.
     """
     at = model._at_candidates(index)
     return model._observed(at, as_values(value, len(at)), noise_variance)
 
 
 def observe_at(model: Model, points, values, noise_variance=None) -> Model:
-    """The model after `values` `[k]` were measured at `points` `[k, d]`, candidates or not."""
+    """The model after measurements at points, candidates or not.
+
+    Args:
+        model: what was believed before.
+        points: `[k, d]`.
+        values: what was measured, `[k]`.
+        noise_variance: the variance of these very measurements, in place of the model's.
+    """
     points = as_points(points, "points")
     values = as_values(values, len(points))
     wider, index = model._with_points(points)

@@ -12,8 +12,15 @@ from idrl.errors import IdrlError
 
 
 class BetaBernoulli:
-    """Unrelated success probabilities with Beta(a, b) priors; `a`, `b` are one number or one per
-    arm. A test already under way is a = 1 + successes, b = 1 + failures."""
+    """Unrelated arms that succeed or fail, with Beta(a, b) priors.
+
+    A test already under way is a = 1 + successes, b = 1 + failures.
+
+    Args:
+        arms: how many.
+        a: one number or one per arm.
+        b: one number or one per arm.
+    """
 
     def __init__(self, arms: int, *, a=1.0, b=1.0) -> None:
         arms = as_count(arms, "arms")

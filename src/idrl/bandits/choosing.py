@@ -49,11 +49,11 @@ RULES: dict[str, tuple[str, dict[str, Any]]] = {
 class BanditRule:
     """How to choose. Hashable, so that a compiled simulation can close over it."""
 
-    kind: str = "ids"
+    kind: str = "ids"  # `ids`, `ucb`, `thompson`, `greedy` or `ei`
     lam: float = 2.0  # width of the confidence interval, in standard deviations
-    regret: str = "conservative"
-    info_gain: str = "log"
-    policy: str = "deterministic"
+    regret: str = "conservative"  # as in `idrl.ids.decide_moments`
+    info_gain: str = "log"  # as there
+    policy: str = "deterministic"  # as there
     beta: float = 1.0  # what a unit of gain is worth to the additive policy, in regret²
     draws: int = 512  # posterior draws for the expected regret and the variance gain
     eps2: float = 1e-12  # far below any real gain; the posterior is exact, so no ensemble collapses
@@ -80,7 +80,11 @@ class BanditRule:
 
 
 def named_rule(name: str, **options: Any) -> BanditRule:
-    """The rule of that name with some of its options changed."""
+    """A rule by its name, with some of its options changed.
+
+    Args:
+        name: in `RULES`.
+    """
     if name not in RULES:
         raise unknown("rule", name, RULES)
     known = {field.name for field in dataclasses.fields(BanditRule)} - {"kind"}

@@ -17,13 +17,19 @@ from idrl.errors import IdrlError
 
 
 class GaussianProcess(GaussianModel):
-    """Functions of a point that are alike where the `kernel` says so.
+    """Functions with similar values at points that the kernel calls similar.
 
-    `kernel` is "rbf", "matern12", "matern32", "matern52", a function of points `[n, d]` that gives
-    their covariance `[n, n]`, or that matrix for the candidates. `lengthscale` (one, or one per
-    coordinate; default 1) and `variance` (default 1) belong to the named kernels. `mean` is the
-    value expected before any observation. Equal candidates are allowed: what is seen at one is
-    known of the other, and either stands for both.
+    Equal candidates are allowed: an observation of one holds for the other.
+
+    Args:
+        candidates: points that may be measured, `[n, d]` or `[n]`.
+        noise_variance: variance of the noise: one number, one per candidate, a function of points
+            `[n, d]`, or `"fitted"`, which learns it from residuals or reported variances.
+        kernel: `"rbf"`, `"matern12"`, `"matern32"`, `"matern52"`, a function from points `[n, d]`
+            to their covariance `[n, n]`, or that matrix for the candidates.
+        lengthscale: of a named kernel: one number, or one per coordinate (1).
+        variance: of a named kernel (1).
+        mean: the value expected before any observation.
     """
 
     def __init__(
@@ -76,7 +82,14 @@ class GaussianProcess(GaussianModel):
 
 
 class LinearGaussian(GaussianModel):
-    """Values x·θ of features x `[n, d]`, with θ ~ N(0, `prior_variance`·I)."""
+    """Values x·θ of features x, with θ ~ N(0, prior_variance·I).
+
+    Args:
+        features: of the candidates, `[n, d]`.
+        noise_variance: variance of the noise: one number, one per candidate, a function of points
+            `[n, d]`, or `"fitted"`, which learns it from residuals or reported variances.
+        prior_variance: of each weight.
+    """
 
     def __init__(self, features, *, noise_variance: Noise, prior_variance: float = 1.0) -> None:
         self._prior_variance = float(as_positive(prior_variance, 1, "prior_variance")[0])
@@ -87,7 +100,15 @@ class LinearGaussian(GaussianModel):
 
 
 class GaussianArms(GaussianModel):
-    """Unrelated arms with Gaussian priors; `mean` and `variance` are one number or one per arm."""
+    """Unrelated arms with Gaussian priors.
+
+    Args:
+        arms: how many.
+        noise_variance: variance of the noise: one number, one per candidate, a function of points
+            `[n, d]`, or `"fitted"`, which learns it from residuals or reported variances.
+        mean: of the prior: one number or one per arm.
+        variance: of the prior: one number or one per arm.
+    """
 
     def __init__(self, arms: int, *, noise_variance: Noise, mean=0.0, variance=1.0) -> None:
         arms = as_count(arms, "arms")

@@ -47,9 +47,15 @@ def simulate(
     steps: int | None = None,
     **options,
 ) -> Plays:
-    """Play a rule on problems `seeds` (a number of them, or which) of a setting.
+    """Play a rule on the problems of a setting. More keywords change the rule, as in `suggest`.
 
     The noise of step t of a seed is the same for all rules, so that their differences are paired.
+
+    Args:
+        setting: a name in `SETTINGS`.
+        rule: a name in `RULES`, or a `BanditRule`.
+        seeds: how many problems, or which.
+        steps: samples of each; by default the setting's.
     """
     if setting not in SETTINGS:
         raise unknown("setting", setting, SETTINGS)

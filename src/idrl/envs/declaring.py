@@ -36,10 +36,10 @@ _PATTERN = re.compile(r"[A-Za-z][\w.-]*(/[A-Z]+)?")
 
 
 class Unit(NamedTuple):
-    """What the lengths of runs are told in: `per_step` of them are one step."""
+    """What the lengths of runs are counted in."""
 
-    name: str = "steps"
-    per_step: int = 1
+    name: str = "steps"  # what it is called
+    per_step: int = 1  # how many of them are one step
 
 
 STEPS = Unit()
@@ -154,27 +154,30 @@ def family(
     board: Callable[[np.ndarray], np.ndarray] | None = None,
     stand_in: Any = None,
 ) -> Callable[[Any], Any]:
-    """Make the constructor below it known by name.
+    """Decorator: make the constructor below known by a pattern of names.
 
-    `pattern` is `name/N` (a whole number), `name/WORD` (any word in capitals: a word), or `name`.
-    The argument is the constructor's first; without a default it has to be given. `options` are
-    keywords of the constructor with their defaults, whose types they have (a boolean is written 0
-    or 1); a type in the place of a default: handed on only where it is given. `any_option`: they
-    are the constructor's own business. `summary` is a line for `idrl list envs`.
-
-    `preset` makes settings of a `PresetContext`: what to change in an agent's declaration, table
-    by table, and in a table `kinds` by the kind of part, for whatever parts the agent has. They
-    are laid over the settings for tasks of which nothing but the observation is known, unless they
-    say what the `trunk` is (`{}`: as declared), and with it all. None: those alone. `like`: names
-    in other families for the same task, which get the same preset. `named`: presets by name, each
-    with the options that it writes into the environment's name.
-
-    `arguments`: the words there are, maybe with a line on each, and `noun`: what one is called.
-    `unit`: what runs are counted in, such as `Unit("frames", 4)`. `host`: whether it runs on the
-    host (default: one is made to see). `view`: makes a `View` of an episode's observations
-    `[T, …]` for `idrl play`. `board`: lays values `[…, N]` of its `mapped_states` out as maps
-    `[…, H, W]`. `stand_in`: an environment of the same shapes to plan with, where the real one
-    needs what may not be installed.
+    Args:
+        pattern: `name/N` (a whole number), `name/WORD` (a word in capitals: any word), or `name`.
+            The argument is the first of the constructor; it is required where that has no default.
+        options: keywords of the constructor with their defaults, which give them their types (a
+            boolean is written 0 or 1). A type in place of a default: passed on only where it is
+            given.
+        any_option: pass every option on, unchecked.
+        summary: a line for `idrl list envs`.
+        preset: a function from a `PresetContext` to settings: what to change in the declaration of
+            an agent, table by table, and in the table `kinds` by the kind of part. They are laid
+            over the settings for tasks of which only the observation is known, unless they set the
+            `trunk` (`{}`: as declared), and with it everything. None: those alone.
+        arguments: the words there are, perhaps with a line on each.
+        noun: what one of them is called.
+        like: names in other families for the same task, which get the same preset.
+        named: presets by name, each with the options that it writes into the environment's name.
+        unit: what runs are counted in, such as `Unit("frames", 4)`.
+        host: whether it runs on the host; by default one is made to find out.
+        view: makes a `View` of an episode's observations `[T, …]` for `idrl play`.
+        board: lays values `[…, N]` of its `mapped_states` out as maps `[…, H, W]`.
+        stand_in: an environment of the same shapes to plan with, where the real one needs packages
+            that may be missing.
     """
 
     if not isinstance(pattern, str):
@@ -256,7 +259,11 @@ def families() -> dict[str, str]:
 
 
 def find(name: str) -> Family | None:
-    """The family that `name` belongs to, whatever else it says; None where there is none."""
+    """The family that `name` belongs to, whatever else it says; None where there is none.
+
+    Args:
+        name: the name of an environment.
+    """
     return _FAMILIES.get(path_of(name)) or _FAMILIES.get(family_of(name))
 
 
@@ -270,7 +277,11 @@ def unknown_environment(name: str) -> IdrlError:
 
 
 def unit_of(name: str) -> Unit:
-    """What runs on the environment `name` are counted in."""
+    """What runs on the environment `name` are counted in.
+
+    Args:
+        name: the name of an environment.
+    """
     known = find(name)
     return STEPS if known is None else known.unit
 

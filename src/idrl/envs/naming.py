@@ -11,7 +11,11 @@ KINDS = (bool, int, float, str)
 
 
 def family_of(name: str) -> str:
-    """The family's own name, by which tasks are grouped."""
+    """The name of the family an environment belongs to, by which tasks are grouped.
+
+    Args:
+        name: the name of the environment.
+    """
     return path_of(name).partition("/")[0]
 
 

@@ -28,8 +28,8 @@ class PresetContext:
     """What the settings of a task may depend on."""
 
     env: str  # the whole name
-    argument: int | str | None
-    options: Mapping[str, Any]
+    argument: int | str | None  # what stands behind the slash: N, or a word
+    options: Mapping[str, Any]  # the options of the name, with their defaults
     agent: Settings  # its declaration, as a dictionary, and its name as "agent"
     continuous: bool  # the agent is for continuous actions
     named: str | None = None  # which of the family's named presets was asked for

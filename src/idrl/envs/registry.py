@@ -16,12 +16,21 @@ from idrl.errors import IdrlError
 
 
 def register_env(name: str, factory: Any) -> None:
-    """Make `name` stand for an environment object or for what `factory()` returns."""
+    """Make `name` stand for an environment wherever the name of one is expected.
+
+    Args:
+        name: the name, without spaces, `?`, `&` and `=`.
+        factory: an environment object, or a function or class that makes one.
+    """
     add_name(name, factory, sys._getframe(1).f_globals.get("__name__", ""))
 
 
 def on_host(name: str) -> bool:
-    """Whether it is no JAX environment: by the name alone, where its family says so."""
+    """Whether an environment runs on the host rather than compiled on the device.
+
+    Args:
+        name: its name.
+    """
     known = find(name)
     if known is None or known.host is None:
         return isinstance(make_env(name), HostEnv)
@@ -29,7 +38,11 @@ def on_host(name: str) -> bool:
 
 
 def make_env(env: Any) -> Env | HostEnv:
-    """An environment from a name, from an object (ours, gymnax's, Gymnasium's) or its factory."""
+    """Make an environment.
+
+    Args:
+        env: a name, an object (idrl's, gymnax's or Gymnasium's) or a function that makes one.
+    """
     if isinstance(env, str):
         return _by_name(env)
     if isinstance(env, HostEnv):

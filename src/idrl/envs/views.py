@@ -35,10 +35,11 @@ class Pen(NamedTuple):
 
 
 class View(NamedTuple):
-    """`frames`: `[T, H, W]` (indices of colours, or greys), `[T, H, W, 3]`, `[T, S, 4]` strokes
-    from x, y to x, y on a picture 1.5 wide and 1 high (y upwards), or `[T, N]` numbers."""
+    """What `idrl play` shows of an episode's observations."""
 
     kind: str  # "cells", "grey", "colour", "strokes" or "numbers"
+    # `[T, H, W]` indices of colours or greys, `[T, H, W, 3]` colours, `[T, S, 4]` strokes from x, y
+    # to x, y on a picture 1.5 wide and 1 high (y upwards), or `[T, N]` numbers
     frames: np.ndarray
     about: str  # what is seen, for those who cannot see it
     pens: tuple[Pen, ...] = ()  # of strokes, one for each

@@ -32,9 +32,17 @@ class Explained(NamedTuple):
 def explain(
     run: Run | str | Path, env: Any = None, *, seed: int | None = None, step: int = 0
 ) -> Explained:
-    """What the run's agent (of the best seed, unless told otherwise) would do, and why, at `step`
-    of an episode that it plays by its evaluation rule. `env` is what it was trained on, unless
-    given."""
+    """Explain one decision of a run's agent.
+
+    The agent plays an episode by its evaluation rule up to `step`; what is returned is the
+    observation there and the `decision` of the rule it explores with.
+
+    Args:
+        run: a run, or its folder.
+        env: what it plays; by default what it was trained on.
+        seed: which seed of the run; by default the best.
+        step: which step of the episode; the first is 0.
+    """
     run = api.open_run(run)
     if step < 0:
         raise IdrlError(f"step is {step}; an episode's first step is 0.")

@@ -23,7 +23,7 @@ Init = Literal["lecun_normal", "glorot_uniform", "glorot_normal", "he_normal", "
 
 
 class Trunk(Part, category="trunk"):
-    """What an observation becomes before the heads see it. Its fields are its settings."""
+    """A network from observations to the features that heads see. Its fields are its settings."""
 
     @abstractmethod
     def module(self, obs_shape: tuple[int, ...]) -> nn.Module:
@@ -31,13 +31,13 @@ class Trunk(Part, category="trunk"):
 
     @property
     def smallest_image(self) -> int:
-        """It takes images `[height, width, channels]` of at least so many pixels a side; 0: any
-        observation."""
+        """The least side in pixels of the images `[height, width, channels]` that it takes; 0: it
+        takes any observation."""
         return 0
 
     @property
     def large_programs(self) -> bool:
-        """Whether its compiled programs take so much memory on a CPU that it is worth keeping."""
+        """Whether its compiled programs take so much memory on a CPU that keeping it pays."""
         return False
 
     @property
@@ -46,11 +46,11 @@ class Trunk(Part, category="trunk"):
         return False
 
     def operations(self, parameters: int) -> float:
-        """Of one observation's pass through its `parameters` numbers, roughly."""
+        """Operations of a pass of one observation through its `parameters` weights, roughly."""
         return 2.0 * parameters
 
     def check_fits(self, obs_shape: tuple[int, ...]) -> None:
-        """Refuse observations that it cannot take, and say what takes them."""
+        """Refuse observations that it cannot take, and name a trunk that can."""
         least = self.smallest_image
         if least and (len(obs_shape) != 3 or min(obs_shape[:2]) < least):
             raise IdrlError(
@@ -68,8 +68,8 @@ trunk = Trunk.register
 class Mlp(Trunk):
     """Dense layers with ReLU on the flattened observation."""
 
-    hidden: tuple[int, ...] = (64,)
-    init: Init = "lecun_normal"
+    hidden: tuple[int, ...] = (64,)  # widths of the layers
+    init: Init = "lecun_normal"  # how weights start
 
     def check(self, where: str) -> None:
         check_hidden(where, self.hidden)
@@ -83,8 +83,8 @@ class Mlp(Trunk):
 class MinAtarCnn(Trunk):
     """The network of the MinAtar paper up to its features: 16 filters of 3×3."""
 
-    channels: int = 16
-    init: Init = "lecun_normal"
+    channels: int = 16  # filters of 3×3
+    init: Init = "lecun_normal"  # how weights start
 
     def check(self, where: str) -> None:
         if self.channels < 1:
@@ -106,8 +106,8 @@ class MinAtarCnn(Trunk):
 class NatureCnn(Trunk):
     """The convolutions of Mnih et al. 2015: 32×8×8/4, 64×4×4/2, 64×3×3/1."""
 
-    padding: Literal["VALID", "SAME"] = "VALID"
-    init: Init = "lecun_normal"
+    padding: Literal["VALID", "SAME"] = "VALID"  # of the convolutions; SAME in the authors' code
+    init: Init = "lecun_normal"  # how weights start
 
     @property
     def smallest_image(self) -> int:

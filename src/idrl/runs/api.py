@@ -61,23 +61,41 @@ def train(
     debug_nans: bool = False,
     deterministic: bool = False,
 ) -> Run:
-    """Train `agent` on `env` (a name, an environment object, or a factory) and return its run.
+    """Train an agent on an environment and return its run.
 
-    `settings` changes the config: a nested dictionary, or texts such as "heads.q.k=20". `preset` is
-    "paper" for the paper's constants on any task, and for Atari also "release" or "sticky"; there
-    `frames` may say how long to train instead of `steps`; `envs` is how many environments each
-    seed has. With `resume` the run in that folder goes on where its newest checkpoint left it, with
-    its own settings, of which only `steps` and how often it is logged may be changed; a run on an
-    environment object needs that object again as `env`. `callbacks` are told what happens and may
-    stop the run (see `idrl.Callback`); `progress` shows the command line's bar, also in a notebook,
-    or lines where neither a terminal nor a notebook's widgets are there. `until` is asked about
-    once a second, when new rows are in the run's tables; where it says yes the run ends early, with
-    a checkpoint. `display` is a bar of one's own, with `start()` and `update(progress, config)`.
-    `tensorboard` and `wandb` also tell the numbers there, `sinks` those of one's own (`idrl.sink`);
-    a resumed run keeps what it had unless told otherwise. `debug_nans` names the operation that
-    produced the first NaN or infinity, at the price of a copy of the state in memory.
-    `deterministic` makes a GPU compute the same bits every time, more slowly; a resumed run keeps
-    it.
+    The run is a folder with every setting, record and checkpoint. With `resume` the run in that
+    folder continues from its newest checkpoint with its own settings, of which only `steps` and how
+    often it is logged may change.
+
+    Args:
+        agent: the name of an agent, as `"c51-ids"` (the default); `idrl list agents` has them all.
+        env: a name such as `"deep_sea/10"` (the default), an environment object, or a function that
+            makes one. A run on an object needs that object again to be resumed.
+        steps: steps of each seed; by default those of the preset.
+        frames: for Atari: the same in frames, four per step.
+        envs: environments of each seed, side by side.
+        preset: `"paper"` for the paper's constants, on any task; for Atari also `"release"` or
+            `"sticky"`.
+        seeds: how many seeds to train side by side; 1, or 8 in the default run.
+        seed: the first seed.
+        out: the folder of the run; by default a new one in `runs`.
+        config: a TOML file of settings, or the same as a dictionary.
+        settings: changes to the config: a nested dictionary, or texts such as `"heads.q.k=20"`.
+        resume: a run, or its folder, to continue.
+        tensorboard: also record to TensorBoard. A resumed run keeps what it had, unless told
+            otherwise.
+        sinks: names of registered sinks to record to as well (`idrl.sink`).
+        wandb: also record to Weights & Biases.
+        callbacks: objects that are told what happens and may stop the run (`idrl.Callback`).
+        progress: show the command line's progress bar, in a terminal or a notebook; elsewhere a
+            line at every evaluation.
+        display: a progress bar of your own, with `start()` and `update(progress, config)`.
+        until: a function without arguments, asked about once a second; where it returns true the
+            run ends early, with a checkpoint.
+        debug_nans: name the operation that produces the first NaN or infinity, at the price of a
+            copy of the state in memory.
+        deterministic: make a GPU compute the same bits every time, more slowly. A resumed run keeps
+            it.
     """
     if plugins.importing():
         raise IdrlError(

@@ -24,17 +24,26 @@ def numbered(steps: int, every: int, total: int) -> int:
 
 
 class Baseline:
-    """Takes down how something with a `predict` scores, by the protocol of the run `like`: on its
-    task, for as many steps an evaluation. It stands beside that run in `idrl report` and `idrl
-    compare` once each of its `seeds` was evaluated at the end of training::
+    """A baseline of your own in reports: scores of anything with a `predict`.
+
+    They follow the protocol of the run `like`: its task, and as many steps per evaluation. The
+    baseline appears beside that run in `idrl report` and `idrl compare` once each of its `seeds`
+    has been evaluated at the end of training::
 
         baseline = idrl.Baseline("sb3-dqn", like="runs/dqn-ids-cartpole-001")
         for steps in baseline.schedule:
             model.learn(steps - model.num_timesteps, reset_num_timesteps=False)
             baseline.evaluate(model, steps=steps)
 
-    A score is the highest evaluation of a seed, so whoever is evaluated once has fewer chances than
-    the run: the schedule is the run's own.
+    A score is the highest evaluation of a seed, so a baseline that is evaluated once has fewer
+    chances than the run: the schedule is the run's own.
+
+    Args:
+        name: what reports call it.
+        like: the run, or its folder, whose protocol it is scored by.
+        seeds: how many seeds it has, from the run's first on.
+        out: its folder; by default a new one in `runs`.
+        env: the environment object, where the run was trained on one.
     """
 
     def __init__(
@@ -74,25 +83,31 @@ class Baseline:
 
     @property
     def path(self) -> Path:
+        """Its folder."""
         return self._folder.path
 
     @property
     def every_steps(self) -> int:
-        """Of training between two evaluations of the run."""
+        """Training steps between two evaluations of the run."""
         return self.config.evaluation.every_steps
 
     @property
     def schedule(self) -> list[int]:
-        """After how many steps the run was evaluated, and the baseline is. A run that has not been
-        evaluated yet will be about as often."""
+        """The steps after which the run was evaluated, and the baseline is. For a run that has not
+        been evaluated yet, about when it will be."""
         if self._run_steps:
             return self._run_steps
         steps = self.config.training.steps
         return sorted({*range(self.every_steps, steps, self.every_steps), steps})
 
     def evaluate(self, model: Any, *, seed: int | None = None, steps: int | None = None) -> Score:
-        """Score `model` as it is after `steps` steps (default: at the end), as `seed` (the first)
-        would be, and take it down."""
+        """Score a model by the protocol of the run, and record the score.
+
+        Args:
+            model: an object with a `predict`.
+            seed: which seed of the baseline; by default the first.
+            steps: how many steps it has been trained for; by default all.
+        """
         seed = self.seeds[0] if seed is None else seed
         steps = self.config.training.steps if steps is None else steps
         if not is_predictor(model):

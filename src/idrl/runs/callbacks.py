@@ -22,7 +22,7 @@ from idrl.training.loop import Progress
 
 @dataclass(frozen=True)
 class TrainingProgress:
-    """What the steps since the last one brought. Arrays are `[S]`, one entry a seed."""
+    """What happened since the last progress. Arrays are `[S]`, one entry per seed."""
 
     steps: int  # of each seed so far
     total_steps: int  # that each seed will have made
@@ -38,32 +38,36 @@ class TrainingProgress:
 
 @dataclass(frozen=True)
 class EvaluationResult:
-    """Arrays are `[S]`, one entry a seed."""
+    """One evaluation of all seeds. Arrays are `[S]`, one entry per seed."""
 
     steps: int  # of each seed so far
     seeds: np.ndarray  # their numbers
     alive: np.ndarray  # whose numbers are finite; the others are frozen
-    score: Score
+    score: Score  # of this evaluation
     best: np.ndarray  # the highest mean return of an evaluation so far
     improved: np.ndarray  # whose best this one is
 
 
 class Callback:
-    """Override what you need. `on_progress` and `on_evaluation` stop the run by returning False:
-    it is saved, and `idrl.train(resume=run.path)` goes on."""
+    """Watches a run; override what you need.
+
+    `on_progress` and `on_evaluation` stop the run by returning False: it is saved, and
+    `idrl.train(resume=run.path)` continues it.
+    """
 
     def on_start(self, run: Run) -> None:
-        """Training begins, or goes on from `run.steps`."""
+        """Training begins, or continues from `run.steps`."""
 
     def on_progress(self, progress: TrainingProgress) -> bool | None:
-        """About once a second, and at every evaluation. The rows are in the run's tables."""
+        """Called about once a second and at every evaluation. The rows are already in the run's
+        tables."""
 
     def on_evaluation(self, evaluation: EvaluationResult) -> bool | None:
-        """After `on_progress`, where the agents were evaluated."""
+        """Called after `on_progress` at every evaluation."""
 
     def on_end(self, run: Run) -> None:
-        """Once, if `on_start` was called: the run is finished (`run.finished`), or was stopped,
-        interrupted or failed. Its folder is no longer in use."""
+        """Called once if `on_start` was called: the run is finished (`run.finished`), or was
+        stopped, interrupted or failed. Its folder is no longer in use."""
 
 
 class CallbackFailed(RunFailed):

@@ -23,13 +23,20 @@ EPISODES = 100
 def compare(
     one: Any, other: Any, *, env: Any = None, episodes: int | None = None
 ) -> AgentComparison:
-    """Which is better, with what probability: `chance` that the first is, a `verdict` in words, and
-    the numbers as `sheet`.
+    """Estimate which of two agents is better, with what probability.
 
-    Two runs, or two folders of runs of one agent each, by the best evaluation of each seed, task by
-    task. Where a side is an agent or an object with a `predict` (or several, one a seed), or where
-    `env` or `episodes` is said, both play so many whole episodes (100) anew, runs with the best
-    weights of each seed; `env` is the run's own unless said.
+    Returns the `chance` that the first is better, a `verdict` in words, and the numbers as a
+    `sheet`. Two runs, or two folders of runs of one agent each, are compared by the best evaluation
+    of each seed, task by task. Where a side is an agent or an object with a `predict`, or where
+    `env` or `episodes` is given, both play whole episodes anew, runs with the best weights of each
+    seed.
+
+    Args:
+        one: a run, a folder of runs, a loaded agent, an object with a `predict`, or a list of such
+            objects, one per seed.
+        other: the same.
+        env: what both play; by default the run's own task.
+        episodes: how many episodes each seed plays (100).
     """
     sides = (one, other)
     if env is None and episodes is None and all(isinstance(x, str | PathLike) for x in sides):

@@ -37,17 +37,21 @@ def evaluate(
     agent: Policy | Run | str | Path | Predictor, env: Any = None, *, episodes: int | None = None,
     seed: int | None = None, frames: int | None = None, limit_steps: int = LIMIT_STEPS,
 ) -> Score:  # fmt: skip
-    """Scores over whole episodes (100), by the agent's evaluation rule.
+    """Score an agent over whole episodes, by its evaluation rule.
 
-    Of a loaded agent: a `Score` of numbers. Of a run: of the best weights of every seed, a `Score`
-    of `[S]` arrays. `env` is a name, an object or a factory, and without it the task that the
-    agent was trained on; an agent keeps its own seed's draw of a task. `seed` says which episodes
-    are played: those of another seed than the agent's. With `frames` an Atari run is scored by the
-    paper's protocol: so many frames, and the mean over the episodes completed in them. An episode
-    that goes on after `limit_steps` counts with what it has by then.
+    Returns a `Score` of numbers for a loaded agent, and of `[S]` arrays for a run: the best weights
+    of every seed. Anything else with a `predict(observation, state, episode_start, deterministic)`,
+    as the models of Stable-Baselines3 have it, plays the episodes that an agent of `seed` would.
 
-    Anything else with a `predict(observation, state, episode_start, deterministic)`, as the models
-    of Stable-Baselines3 have it, plays in `env` the episodes that an agent of `seed` (0) would.
+    Args:
+        agent: a loaded agent, a run, its folder, or an object with a `predict`.
+        env: a name, an object or a factory; by default the task that the agent was trained on. An
+            agent keeps the draw of the task of its own seed.
+        episodes: how many episodes each seed plays (100).
+        seed: which episodes are played: those of this seed instead of the agent's own.
+        frames: for Atari: score by the paper's protocol instead, the mean over the episodes
+            completed in so many frames.
+        limit_steps: an episode that is longer counts with the return it has by then.
     """
     if episodes is not None and frames is not None:
         raise IdrlError("episodes and frames both say how long to play: omit one.")

@@ -20,10 +20,14 @@ from idrl.storage.folder import RunFolder
 def load(
     path: str | Path | Run, seed: int | None = None, weights: str = "best", *, at: int | None = None
 ) -> Policy:
-    """The agent in a file that `Policy.save` wrote, or the one that a run trained: of `seed`
-    (default: the seed that scored best), with the weights of its best evaluation, or its latest
-    (`weights="latest"`), or those that it kept `at` a step (see `Run.kept_weights`), as if the run
-    had ended there."""
+    """Load a trained agent: from a file that `Policy.save` wrote, or from a run.
+
+    Args:
+        path: a run, its folder, or a model file.
+        seed: which seed of the run; by default the one that scored best.
+        weights: `"best"`, the weights of its best evaluation, or `"latest"`.
+        at: a step whose weights the run kept (`Run.kept_weights`), as if it had ended there.
+    """
     if weights not in ("best", "latest"):
         raise IdrlError(f"weights is {weights!r}; it must be 'best' or 'latest'.")
     if not isinstance(path, Run) and Path(path).is_file():

@@ -29,7 +29,7 @@ MODEL_FORMAT = 1
 
 
 class Policy:
-    """One seed's weights and the rules of its agent."""
+    """A trained agent: one seed's weights and the rules of its agent. `idrl.load` makes one."""
 
     def __init__(self, config: RunConfig, agent: Agent, params: Any, prior: Any, seed: int):
         check_finite((params, prior), f"the weights of seed {seed}")
@@ -40,8 +40,12 @@ class Policy:
         self._explore = jax.jit(lambda *args: self._choose(agent.spec.explore, True, *args))
 
     def save(self, path: str | Path) -> Path:
-        """Write weights and config to one safetensors file, which `idrl.load` reads: numbers and
-        a JSON text, nothing that could run."""
+        """Write weights and config to one safetensors file, which `idrl.load` reads. It holds
+        numbers and a JSON text, nothing that can run.
+
+        Args:
+            path: the file.
+        """
         path = Path(path)
         about = {
             "format": MODEL_FORMAT,
@@ -67,22 +71,31 @@ class Policy:
         self, path: str | Path, *, rule: str = "evaluate", mask: bool = False,
         dtype: str | None = None,
     ) -> Path:  # fmt: skip
-        """Write a function of observations for programs without idrl: as ONNX where `path` ends in
-        `.onnx`, for JAX and XLA elsewhere where it ends in `.stablehlo`.
+        """Write a function of observations for programs without idrl.
 
-        It takes `observation` `[batch, ...]` and says `action`, `mu`, `sigma`, `rho2`, `info_gain`
-        and `ratio` by the rule the agent is evaluated with, or explores with (`rule="explore"`, its
-        schedules at their end), unless that draws. With `mask` a second input says which actions
-        are allowed. Observations are float32, and uint8 where the trunk takes images of bytes;
-        `dtype` says otherwise.
+        It takes `observation` `[batch, ...]` and returns `action`, `mu`, `sigma`, `rho2`,
+        `info_gain` and `ratio`. A rule that draws cannot be exported, and is refused.
+
+        Args:
+            path: a name that ends in `.onnx`, or in `.stablehlo` for JAX and XLA elsewhere.
+            rule: `"evaluate"`, the rule the agent is evaluated with, or `"explore"`, the one it
+                explores with, its schedules at their end.
+            mask: add a second input that says which actions are allowed.
+            dtype: of observations: `"float32"` or `"uint8"`; by default uint8 where the trunk takes
+                images of bytes.
         """
         from idrl.runs import exporting  # which most who load an agent have no use for
 
         return exporting.export(self, path, rule, mask, dtype)
 
     def sb3(self, env: Any = None, seed: int = 0) -> Sb3Model:
-        """As a model of Stable-Baselines3 would be: for its `evaluate_policy`, and with the `env`
-        that it asks for, its `EvalCallback`. `seed` is for rules that draw."""
+        """The agent as a model of Stable-Baselines3: for its `evaluate_policy` and its
+        `EvalCallback`.
+
+        Args:
+            env: the environment that `EvalCallback` asks for.
+            seed: for rules that draw.
+        """
         return Sb3Model(self, env, seed)
 
     def _choose(self, rule, noisy, params, prior, obs, mask, key):
@@ -96,12 +109,18 @@ class Policy:
     def predict(
         self, obs: Any, mask: Any = None, deterministic: bool = True, *, seed: int | None = None
     ) -> np.ndarray:
-        """Actions for one observation or a batch; `mask` is true where one is allowed.
+        """Actions for one observation or a batch.
 
-        By the agent's evaluation rule (greedy on the mean of the heads; Bootstrapped DQN: their
-        vote), or, with `deterministic=False`, by the rule it explores with, its schedules at their
-        end, each call as in the first step of an episode. What that rule draws is new in every
-        call, and the same for the same `seed`.
+        They are chosen by the rule the agent is evaluated with (greedy on the mean of the heads;
+        Bootstrapped DQN: their vote).
+
+        Args:
+            obs: an observation, or a batch of them.
+            mask: true where an action is allowed; by default everywhere.
+            deterministic: false: by the rule it explores with, its schedules at their end, each
+                call as in the first step of an episode.
+            seed: for rules that draw: the same seed, the same draw. By default every call draws
+                anew.
         """
         if deterministic:
             return self._call(self._evaluate, obs, mask, 0).taken
@@ -110,7 +129,13 @@ class Policy:
         return self._call(self._explore, obs, mask, seed).taken
 
     def explain(self, obs: Any, mask: Any = None, seed: int = 0) -> Decided:
-        """The full `Decision` of the rule it explores with. `seed` is for rules that draw."""
+        """The full `Decision` of the rule it explores with.
+
+        Args:
+            obs: an observation, or a batch of them.
+            mask: true where an action is allowed; by default everywhere.
+            seed: for rules that draw.
+        """
         return self._call(self._explore, obs, mask, seed)
 
     def __repr__(self) -> str:

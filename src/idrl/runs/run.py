@@ -17,14 +17,14 @@ from idrl.system import words
 
 @dataclass(frozen=True, repr=False)
 class Run:
-    """A run folder, finished or not. Wherever a path is asked for it stands for its own."""
+    """A run folder, finished or not. It stands for its folder wherever a path is expected."""
 
-    path: Path
-    config: RunConfig
+    path: Path  # its folder
+    config: RunConfig  # every setting, resolved
 
     @property
     def evaluations(self) -> RecordTable:
-        """One row a seed and evaluation: `steps`, `return_mean`, `best`, …"""
+        """One row per seed and evaluation: `steps`, `return_mean`, `best`, …"""
         return self._table("evaluations")
 
     @property
@@ -44,21 +44,22 @@ class Run:
 
     @property
     def timings(self) -> RecordTable:
-        """How many seconds the steps since the last row took."""
+        """Seconds that the steps since the last row took."""
         return self._table("timings")
 
     @property
     def frozen(self) -> RecordTable:
-        """Seeds whose numbers were no longer finite, with the step and which numbers."""
+        """Seeds whose numbers stopped being finite, with the step and the kind of number."""
         return self._table("frozen")
 
     @property
     def seeds(self) -> range:
+        """The seeds, in the order of the records."""
         return range(self.config.seed, self.config.seed + self.config.seeds)
 
     @property
     def steps(self) -> int:
-        """Of each seed, in the newest checkpoint: where a resumed run goes on."""
+        """Steps of each seed in the newest checkpoint, from which a resumed run continues."""
         return max(
             map(checkpoint.steps_of, checkpoint.listed(self.path / "checkpoints")), default=0
         )
@@ -70,6 +71,7 @@ class Run:
 
     @property
     def finished(self) -> bool:
+        """Whether it has all its steps."""
         return self.steps >= self.config.training.steps
 
     def _table(self, name: str) -> RecordTable:
@@ -86,7 +88,11 @@ class Run:
 
 
 def open_run(path: str | Path | Run) -> Run:
-    """The run in a folder."""
+    """Open a run folder.
+
+    Args:
+        path: the folder, or a run, which is returned as it is.
+    """
     if isinstance(path, Run):
         return path
     folder = RunFolder.open(path)

@@ -15,10 +15,11 @@ _SHOWN = 5  # rows at either end, where there are more than twice as many
 
 
 class RecordTable:
-    """Columns by name: `table["steps"]` is a NumPy array. Rows in order: `table[-1]` is a
-    dictionary, `table[10:]` a table, `table.where(seed=0)` the rows of one seed.
+    """A table of records with columns by name.
 
-    Whole numbers are int64, other numbers float64 (NaN where a cell is empty), the rest texts.
+    `table["steps"]` is a NumPy array, `table[-1]` a row as a dictionary, `table[10:]` a table, and
+    `table.where(seed=0)` the rows of one seed. Integers are int64, other numbers float64 (NaN where
+    a cell is empty), everything else text.
     """
 
     def __init__(self, columns: dict[str, np.ndarray], name: str = "table"):
@@ -26,15 +27,22 @@ class RecordTable:
 
     @classmethod
     def of_rows(cls, rows: Sequence[dict[str, Any]], name: str = "table") -> RecordTable:
-        """From dictionaries with the same keys, of numbers or of the texts of a CSV file."""
+        """A table from dictionaries with the same keys, of numbers or of the texts of a CSV file.
+
+        Args:
+            rows: the dictionaries.
+            name: what error messages call it.
+        """
         names = list(rows[0]) if rows else []
         return cls({n: _column([row.get(n) for row in rows]) for n in names}, name)
 
     @property
     def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
         return tuple(self._columns)
 
     def keys(self) -> tuple[str, ...]:
+        """The names of the columns."""
         return self.columns
 
     def __len__(self) -> int:

@@ -33,12 +33,17 @@ class SinkRun(NamedTuple):
 
     path: Path  # its folder
     name: str  # its own identity, which stays the same when it is resumed
-    config: dict[str, Any]
+    config: dict[str, Any]  # every setting of the run
     kept: str = ""  # what `Sink.keep` said when the run began
 
 
 class Sink:
-    """Hears of one seed at a time, in the order of its steps. Register one with `@idrl.sink`."""
+    """A place that the numbers of a run go to. It receives one seed at a time, in the order of its
+    steps; register one with `@idrl.sink`.
+
+    Args:
+        run: the run that it is opened for.
+    """
 
     kind: ClassVar[str] = ""
     package: ClassVar[str] = ""  # that it needs, and the extra of idrl that brings it
@@ -48,24 +53,29 @@ class Sink:
 
     @classmethod
     def keep(cls) -> str:
-        """What a run remembers, so that a resumed one goes on in the same place."""
+        """What a run remembers, so that a resumed run continues in the same place."""
         return ""
 
     def scalars(self, seed: int, steps: int, values: dict[str, float]) -> None:
         """A row of metrics (`train/…`) or of an evaluation (`evaluation/…`)."""
 
     def histograms(self, seed: int, steps: int, values: dict[str, np.ndarray]) -> None:
-        """What the rule saw on the fixed batch of states."""
+        """What the rule sees on the fixed batch of states."""
 
     def close(self) -> None:
-        """The run is over, for now."""
+        """The run has ended, or is interrupted."""
 
 
 KINDS: dict[str, type[Sink]] = {}
 
 
 def sink(kind: str) -> Callable[[type[Sink]], type[Sink]]:
-    """Decorator: make `kind` stand for the sink below, in `--sink` and `idrl.train(sinks=…)`."""
+    """Decorator: register the sink class below under a name, for `--sink` and
+    `idrl.train(sinks=…)`.
+
+    Args:
+        kind: the name, in lower case.
+    """
     if not isinstance(kind, str) or not re.fullmatch(r"[a-z][a-z0-9_-]{0,63}", kind):
         raise IdrlError(
             'write @idrl.sink("name") above the class; a name is a word in lower case letters.'

@@ -16,10 +16,10 @@ from idrl.training.rollout import Happened, Worlds, advance, allowed, begin
 class Score(NamedTuple):
     """Over completed episodes; the unfinished tail is dropped. NaN where none was completed."""
 
-    return_mean: jax.Array
-    return_std: jax.Array
-    episodes: jax.Array
-    length_mean: jax.Array
+    return_mean: jax.Array  # mean return
+    return_std: jax.Array  # its standard deviation over episodes
+    episodes: jax.Array  # how many episodes were completed
+    length_mean: jax.Array  # mean length in steps
     info: dict[str, jax.Array]  # means of what the environment reports at the end of episodes
 
     def __repr__(self) -> str:

@@ -119,13 +119,20 @@ def play(
     video: str | Path | None = None,
     fps: int = 5,
 ) -> Episode:
-    """One episode of an agent that a run trained (of the best seed, unless told otherwise), or that
-    was loaded, with what it believes and decides in every step. `weights` and `at` are those of
-    `idrl.load`.
+    """Play one episode and record what the agent believes and decides at every step.
 
-    It acts by the rule it explores with, or, with `acting="evaluate"`, the one it is evaluated
-    with. `env` is what it was trained on, unless given. With `page` or `video` the episode is
-    written there, too, as `Episode.save_page` and `Episode.save_video` do.
+    Args:
+        run: a run, its folder, or a loaded agent.
+        env: what it plays; by default what it was trained on.
+        seed: which seed of the run; by default the best.
+        weights: `"best"` or `"latest"`.
+        at: a step whose weights the run kept, as for `idrl.load`.
+        acting: `"explore"` acts by the rule it explores with, `"evaluate"` by the one it is
+            evaluated with.
+        max_steps: where to cut a long episode.
+        page: an HTML file to write, as `Episode.save_page` does.
+        video: an .mp4 or .gif to write, as `Episode.save_video` does.
+        fps: steps per second of the video.
     """
     if acting not in ("explore", "evaluate"):
         raise IdrlError(f"acting is {acting!r}; it must be 'explore' or 'evaluate'.")

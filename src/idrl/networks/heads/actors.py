@@ -26,10 +26,10 @@ class Candidates:
     anywhere in the box. `refine` rounds of the cross-entropy method on the information ratio add
     `perturbed` each, around the best eighth so far."""
 
-    perturbed: int = 32
-    scales: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0)
-    uniform: int = 30
-    refine: int = 0
+    perturbed: int = 32  # near the actor's action
+    scales: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0)  # of that noise, in halves of the box
+    uniform: int = 30  # anywhere in the box
+    refine: int = 0  # rounds of the cross-entropy method, `perturbed` more in each
 
     def check(self, where: str) -> None:
         for name in ("perturbed", "uniform", "refine"):
@@ -74,18 +74,19 @@ class _Layers(nn.Module):
 
 @dataclass(frozen=True, kw_only=True)
 class ActorHead(Head):
-    """`delay`: updates of the critics for one of the actor. `climbs`: what it climbs, the mean of
-    the critics, the first (TD3) or the smallest (SAC). `targets`: what each critic of an ensemble
-    bootstraps on, its own target or the smallest of them all."""
+    """A head that proposes an action for each state, and climbs the critics."""
 
-    hidden: tuple[int, ...] = (256, 256)
-    init: Init = "torch"
-    delay: int = 1
+    hidden: tuple[int, ...] = (256, 256)  # widths of the hidden layers
+    init: Init = "torch"  # how weights start
+    delay: int = 1  # updates of the critics for one of the actor
+    # what it climbs: the mean of the critics, the first (TD3), or the least (SAC)
     climbs: Literal["mean", "first", "least"] = "mean"
-    candidates: Candidates = field(default_factory=Candidates)
+    candidates: Candidates = field(default_factory=Candidates)  # the actions that a rule compares
+    # what critics bootstrap on: each on its own target, or all on the least
     targets: Literal["own", "least"] = "own"
 
     def check(self, where: str) -> None:
+        """Refuse settings that cannot work; `where` is what they are called in a config."""
         check_hidden(where, self.hidden)
         require(self.delay >= 1, f"{where}.delay is {self.delay}; it is at least 1.")
 
@@ -95,12 +96,12 @@ class ActorHead(Head):
 
     @abstractmethod
     def mean(self, out: Any) -> jax.Array:
-        """The action `[B, D]` in the unit box that it takes when nothing is tried."""
+        """The action `[B, D]` in the unit box that it takes without exploring."""
 
     @abstractmethod
     def next_action(self, out: Any, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The action `[B, D]` that targets are computed with, and what its entropy is worth, `[B]`;
-        `out` is of its target where it has one (`has_target`)."""
+        """The action `[B, D]` that targets are computed with, and the value of its entropy, `[B]`;
+        `out` is that of its target network if it has one (`has_target`)."""
 
     @abstractmethod
     def tried(self, out: Any, key: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -108,7 +109,7 @@ class ActorHead(Head):
 
     @abstractmethod
     def policy_loss(self, out: Any, value: jax.Array, log_prob: jax.Array) -> jax.Array:
-        """What it descends; `value` `[B]` is what the critics say of what it `tried`."""
+        """The loss of the actor; `value` `[B]` is the critics' value of the action it `tried`."""
 
     def draw(self, out: Any, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Actions `[B, D]` and the logarithm of their density `[B]`, where `has_density`."""
@@ -169,22 +170,22 @@ class ActorHead(Head):
 class Actor(ActorHead):
     """One action for each state (Lillicrap et al. 2016).
 
-    `smoothing` is the standard deviation of the noise on the action that targets are computed with,
-    cut at `smoothing_clip` (TD3: 0.2 and 0.5), in halves of the box. `restraint` is the price of
-    the squares of what goes into tanh: far out it is flat, and an actor that is there has no slope
-    to come back by.
+    `restraint` keeps the input of tanh small: far out tanh is flat, and an actor has no gradient to
+    come back by.
 
-    `targets`: each critic of an ensemble bootstraps on what its own target says of the actor's
-    action; on the smallest of them all (`least`: clipped double Q-learning, Fujimoto et al. 2018);
-    or on the action that its own target likes best, of the actor's and `ahead` others (half near,
-    half far), as each head does with discrete actions. So what one critic hopes for later reaches
-    it here, although the actor climbs their mean and would not go there."""
+    With `targets="least"` all critics bootstrap on the smallest of them (clipped double Q-learning,
+    Fujimoto et al. 2018). With `"best"` each bootstraps on the action that its own target prefers,
+    of the actor's and `ahead` others (half near, half far), as each head does with discrete
+    actions: what one critic hopes for later reaches its value here, although the actor climbs the
+    mean of the critics and would not go there.
+    """
 
+    # what critics bootstrap on: their own target, the least, or each on its best action
     targets: Literal["own", "least", "best"] = "own"  # type: ignore[assignment]
-    ahead: int = 16
-    smoothing: float = 0.0
-    smoothing_clip: float = 0.5
-    restraint: float = 0.0
+    ahead: int = 16  # actions compared for `targets=best`, besides the actor's
+    smoothing: float = 0.0  # noise on the action of the target, in halves of the box (TD3: 0.2)
+    smoothing_clip: float = 0.5  # where that noise is cut (TD3: 0.5)
+    restraint: float = 0.0  # price of the squares of what goes into tanh
 
     def check(self, where: str) -> None:
         super().check(where)
@@ -253,13 +254,15 @@ class _Gaussian(nn.Module):
 @head("gaussian_actor")
 @dataclass(frozen=True, kw_only=True)
 class GaussianActor(ActorHead):
-    """A distribution over actions that is paid for its entropy (SAC, Haarnoja et al. 2018).
+    """A distribution over actions that is rewarded for its entropy (SAC, Haarnoja et al. 2018).
 
-    The temperature is learned so that the entropy is `entropy` nats times the action's numbers."""
+    The temperature is learned so that the entropy is `entropy` nats for each number of an action.
+    """
 
+    # what it climbs: the mean of the critics, the first, or the least
     climbs: Literal["mean", "first", "least"] = "least"
-    targets: Literal["own", "least"] = "least"
-    entropy: float = -1.0
+    targets: Literal["own", "least"] = "least"  # what critics bootstrap on
+    entropy: float = -1.0  # wanted entropy in nats, for each number of an action
 
     def module(self, dims: int) -> nn.Module:
         return _Gaussian(self.hidden, dims, self.init, 0.0)

@@ -17,21 +17,21 @@ from idrl.schema import Part
 
 
 class Transition(NamedTuple):
-    """A batch of steps. `discount_t` is γ (γⁿ over n steps), or 0 where the episode terminated."""
+    """A batch of steps."""
 
-    s_tm1: jax.Array  # [B, ...]
-    a_tm1: jax.Array  # [B], or [B, D] of continuous actions
-    r_t: jax.Array  # [B]
-    discount_t: jax.Array  # [B]
-    s_t: jax.Array  # [B, ...]
-    mask: jax.Array | None = None  # [B, K] which heads may learn from it
-    weight: jax.Array | None = None  # [B] importance weights of prioritised replay
-    where: jax.Array | None = None  # [B] where in the replay's priorities
-    allowed_t: jax.Array | None = None  # [B, A] actions that s_t allows; None: all
+    s_tm1: jax.Array  # observations before the step, `[B, ...]`
+    a_tm1: jax.Array  # actions, `[B]`, or `[B, D]` where they are continuous
+    r_t: jax.Array  # rewards, `[B]`
+    discount_t: jax.Array  # γ, γⁿ over n steps, and 0 where the episode terminated, `[B]`
+    s_t: jax.Array  # observations after the step, `[B, ...]`
+    mask: jax.Array | None = None  # which members may learn from it, `[B, K]`
+    weight: jax.Array | None = None  # importance weights of prioritised replay, `[B]`
+    where: jax.Array | None = None  # places in the tree of priorities, `[B]`
+    allowed_t: jax.Array | None = None  # actions that `s_t` allows, `[B, A]`; None: all
 
     def choosable(self, values_t: jax.Array) -> jax.Array:
-        """What s_t's next action is chosen by, `[B, ..., A]`: -inf for what is not allowed there,
-        whose values nothing ever corrects."""
+        """The values by which the next action in `s_t` is chosen, `[B, ..., A]`: -inf for actions
+        that are not allowed there, whose values are never corrected."""
         if self.allowed_t is None:
             return values_t
         between = [1] * (values_t.ndim - 2)
@@ -42,14 +42,14 @@ class Transition(NamedTuple):
 class Head(Part, category="head"):
     """What an agent believes of each action, and how that is learned. Its fields are its settings.
 
-    What a head says (`out`, the output of its network) is its own matter; `q_heads` says what it
-    means to a rule. With continuous actions it is made for one action, which is part of its input.
+    The output of its network, `out`, may have any form; `q_heads` translates it for rules. With
+    continuous actions a head is built for one action, which is part of its input.
     """
 
     @abstractmethod
     def module(self, num_actions: int) -> nn.Module:
-        """The network, called with features `[B, F]` and whether the agent is acting → `out`. The
-        random streams "noise" and "tau" are there for heads with chance in them."""
+        """The network: features `[B, F]`, and whether the agent is acting, → `out`. The random
+        streams "noise" and "tau" are available to heads that draw."""
 
     @abstractmethod
     def q_heads(self, out: Any) -> jax.Array:
@@ -57,16 +57,16 @@ class Head(Part, category="head"):
 
     @abstractmethod
     def loss(self, out_tm1: Any, online_t: Any, target_t: Any, batch: Transition) -> jax.Array:
-        """`[B]`, from what it says of `batch.s_tm1`, and of `batch.s_t` by the online and by the
-        target network. Before a maximum over the actions of s_t, see `batch.choosable`."""
+        """`[B]`, from the output for `batch.s_tm1`, and for `batch.s_t` by the online and the
+        target network. Call `batch.choosable` before a maximum over the actions of `s_t`."""
 
     def td_priority(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
-        """`[B]`: what prioritised replay goes by. For distributions it is the loss itself."""
+        """What prioritised replay uses, `[B]`; for distributions the loss itself."""
         return self.loss(out_tm1, online_t, target_t, batch)
 
     def metrics(self, params: Any, out: Any, batch: Transition) -> dict[str, jax.Array]:
-        """More numbers for a run's metrics, by name; each is averaged. `params` are its weights,
-        `out` what it says of `batch.s_tm1` (None, of an actor)."""
+        """Additional metrics of a run by name; each is averaged. `params` are its weights, `out`
+        its output for `batch.s_tm1` (None for an actor)."""
         return {}
 
     # -- what it is to others -------------------------------------------------------------------
@@ -93,7 +93,7 @@ class Head(Part, category="head"):
 
     @property
     def trunk_share(self) -> float:
-        """Of its gradient, how much enters the trunk."""
+        """The share of its gradient that enters the trunk."""
         return 1.0
 
     @property
@@ -103,17 +103,17 @@ class Head(Part, category="head"):
 
     @property
     def prior_scale(self) -> float:
-        """Of fixed random functions that are added to what it says, the standard deviation over
-        its members in units of Q; needs `says_q`."""
+        """Standard deviation over its members, in units of Q, of fixed random functions that are
+        added to its output; needs `says_q`."""
         return 0.0
 
     @property
     def passes(self) -> int:
-        """Through its network, for one observation."""
+        """Passes through its network for one observation."""
         return 1
 
     def check_critic(self, where: str) -> None:
-        """Refuse settings that cannot judge continuous actions one at a time."""
+        """Refuse settings that do not work with continuous actions, seen one at a time."""
 
     # -- where an agent finds its own units (`Learning.unit`) -----------------------------------
 
@@ -136,11 +136,11 @@ class Head(Part, category="head"):
 
     @property
     def knows_variance(self) -> bool:
-        """Whether it does; then `return_variance` is there."""
+        """Whether it learns the variance of the return; then it has `return_variance`."""
         return False
 
     def return_variance(self, out: Any) -> jax.Array | None:
-        """`[B, A]`."""
+        """The variance of the return, `[B, A]`."""
         return None
 
     def return_draw(self, out: Any, key: jax.Array) -> jax.Array:
@@ -151,18 +151,18 @@ class Head(Part, category="head"):
         return mean + jnp.sqrt(variance) * jax.random.normal(key, mean.shape)
 
     def distribution(self, out: Any) -> tuple[jax.Array, jax.Array] | None:
-        """Values of the return and their weights, `[B, A, N]` each, to be drawn."""
+        """Values of the return and their weights, `[B, A, N]` each, for figures."""
         return None
 
     # -- where it is fitted besides, whenever the target is renewed -----------------------------
 
     @property
     def fit_batch(self) -> int:
-        """How many transitions `refit` sees; 0: there is no such fit."""
+        """How many transitions `refit` sees; 0: it has no fit."""
         return 0
 
     def evidence(self, out_tm1: Any, online_t: Any, target_t: Any, batch: Transition) -> Any:
-        """What a batch says, as a pytree; that of several is their sum."""
+        """What a fit needs of a batch, as a pytree; batches add up."""
         raise NotImplementedError
 
     def refit(self, params: Any, evidence: Any, scale: Any, key: jax.Array) -> Any:
@@ -176,17 +176,16 @@ head = Head.register
 
 @dataclass(frozen=True, kw_only=True)
 class MlpHead(Head):
-    """A head of dense layers. `dueling` splits it into a value and an advantage stream (Wang et al.
-    2016); `noisy` is σ₀ of NoisyNet's weights (0: none; 0.5 in Fortunato et al. 2018);
-    `trunk_gradient` scales what enters the trunk."""
+    """A head of dense layers."""
 
-    hidden: tuple[int, ...] = (512,)
-    dueling: bool = False
-    noisy: float = 0.0
-    trunk_gradient: float = 1.0
-    init: Init = "lecun_normal"
+    hidden: tuple[int, ...] = (512,)  # widths of the hidden layers
+    dueling: bool = False  # value and advantage streams (Wang et al. 2016)
+    noisy: float = 0.0  # σ₀ of NoisyNet's weights (0: none; 0.5 in Fortunato et al. 2018)
+    trunk_gradient: float = 1.0  # share of the head's gradient that enters the trunk
+    init: Init = "lecun_normal"  # how weights start
 
     def check(self, where: str) -> None:
+        """Refuse settings that cannot work; `where` is what they are called in a config."""
         require(
             self.trunk_gradient >= 0,
             f"{where}.trunk_gradient is {self.trunk_gradient}; a share of a gradient is ≥ 0.",
@@ -220,18 +219,17 @@ class MlpHead(Head):
         return {"params": rescaled(params["params"], self.hidden, factor)}
 
     def mlps(self, k: int, num_actions: int, per_action: int) -> nn.Module:
-        """K networks with so many outputs an action."""
+        """K networks with `per_action` outputs for each action."""
         dueling = per_action if self.dueling else 0
         return Mlps(k, self.hidden, num_actions * per_action, self.init, dueling, self.noisy)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReturnHead(MlpHead):
-    """A head that learns the distribution of the return. `double` lets the online network choose
-    the next action."""
+    """A head that learns the distribution of the return."""
 
-    double: bool = False
-    trunk_gradient: float = 0.0  # the paper: distributional gradients stay out of the trunk
+    double: bool = False  # the online network chooses the next action
+    trunk_gradient: float = 0.0  # share of its gradient that enters the trunk; the paper's is 0
 
     @property
     def compared(self) -> dict[str, bool]:
@@ -246,9 +244,9 @@ class ReturnHead(MlpHead):
 class QHeads(MlpHead):
     """K Q-functions that a rule may compare, learned from TD errors."""
 
-    k: int = 10  # Table 2
-    double: bool = True
-    error: Literal["huber", "squared"] = "huber"
+    k: int = 10  # how many heads (Table 2 of the paper)
+    double: bool = True  # double Q-learning, each head for itself
+    error: Literal["huber", "squared"] = "huber"  # loss of a TD error
 
     def check(self, where: str) -> None:
         super().check(where)

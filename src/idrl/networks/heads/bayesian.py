@@ -58,15 +58,15 @@ class _Bayesian(nn.Module):
 class Bayesian(QHeads):
     """Bayesian linear regression on the last hidden layer, per action (Azizzadenesheli et al.).
 
-    Whenever the target network is renewed, the posterior over the last layer's weights is computed
-    anew from `fit_batch` transitions, or as many as the replay holds, each counted once, and K
-    weights are drawn from it, which any rule may use like the heads of an ensemble. Their mean is
-    the posterior's.
+    Whenever the target network is renewed, the posterior over the weights of the last layer is
+    fitted to `fit_batch` transitions, or as many as the replay holds, each counted once. K weights
+    are drawn from it, which any rule may use like the heads of an ensemble; their mean is that of
+    the posterior.
     """
 
-    prior_std: float = 0.03  # of each weight, before data: a prior variance of 0.001
+    prior_std: float = 0.03  # of each weight before data: a prior variance of 0.001
     noise_std: float = 1.0  # of the targets around their mean
-    fit_batch: int = 100_000  # the authors' notebook
+    fit_batch: int = 100_000  # transitions of one fit (the authors' notebook)
 
     def check(self, where: str) -> None:
         super().check(where)

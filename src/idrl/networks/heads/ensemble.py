@@ -28,9 +28,9 @@ class Ensemble(QHeads):
     does not try, and where priors make many such the values run away.
     """
 
-    mask_prob: float = 1.0
-    prior_scale: float = 0.0
-    target: Literal["own", "mean"] = "own"
+    mask_prob: float = 1.0  # probability that a head learns from a transition
+    prior_scale: float = 0.0  # spread of fixed random functions added to the heads, in units of Q
+    target: Literal["own", "mean"] = "own"  # whose best action a head's target continues with
 
     def check(self, where: str) -> None:
         super().check(where)

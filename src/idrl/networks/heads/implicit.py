@@ -56,17 +56,17 @@ class _Implicit(nn.Module):
 class Implicit(ReturnHead):
     """Quantiles at fractions drawn anew every time (IQN, Dabney et al. 2018).
 
-    `risk` bends the fractions that the policy looks at: `cvar` is the mean of the worst
-    `risk_level` of outcomes, `cpw` weighs as people do, `wang` shifts towards the bad (below 0) or
-    the good (above 0) end.
+    `risk` distorts the fractions that the policy uses: `cvar` is the mean of the worst `risk_level`
+    of outcomes, `cpw` weighs probabilities as people do, `wang` shifts towards bad (below 0) or
+    good (above 0) outcomes.
     """
 
-    samples: int = 64  # N = N'
-    act_samples: int = 32  # K
-    embedding: int = 64
-    kappa: float = 1.0
-    risk: Literal["neutral", "cvar", "cpw", "wang"] = "neutral"
-    risk_level: float = 0.25
+    samples: int = 64  # fractions drawn for a loss (N = N′)
+    act_samples: int = 32  # fractions drawn for a decision (K)
+    embedding: int = 64  # cosines that embed a fraction
+    kappa: float = 1.0  # where Huber's loss becomes linear
+    risk: Literal["neutral", "cvar", "cpw", "wang"] = "neutral"  # how the policy weighs outcomes
+    risk_level: float = 0.25  # its parameter: the share of worst outcomes for `cvar`
 
     def check(self, where: str) -> None:
         super().check(where)

@@ -18,9 +18,9 @@ from idrl.networks.heads.base import ReturnHead, Transition, equally, head, requ
 class Categorical(ReturnHead):
     """The distribution of the return on fixed atoms (C51, Bellemare et al. 2017)."""
 
-    atoms: int = 51  # Table 2
-    v_min: float = -10.0  # Table 2
-    v_max: float = 10.0  # Table 2
+    atoms: int = 51  # number of atoms (Table 2 of the paper)
+    v_min: float = -10.0  # the lowest return that is told apart (Table 2)
+    v_max: float = 10.0  # the highest (Table 2)
 
     def check(self, where: str) -> None:
         super().check(where)
@@ -81,8 +81,8 @@ class Categorical(ReturnHead):
 class Quantile(ReturnHead):
     """The distribution of the return by its quantiles (QR-DQN, Dabney et al. 2018)."""
 
-    quantiles: int = 200  # Table 2
-    kappa: float = 1.0
+    quantiles: int = 200  # how many (Table 2 of the paper)
+    kappa: float = 1.0  # where Huber's loss becomes linear
 
     def check(self, where: str) -> None:
         super().check(where)
