@@ -41,7 +41,7 @@ def sized(agent="c51-ids", preset="paper", **training):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["train", "dqn", "deep_sea/4", "--preset", "paper"], "presets with names are for atari/"),
+        (["train", "dqn", "deep_sea/4", "--preset", "sticky"], "others are for atari/"),
         (["train", "dqn", "atari/pong", "--preset", "papers"], "did you mean 'paper'?"),
         (["train", "dqn", "deep_sea/4", "--frames", "1M"], "use --steps"),
         (["train", "dqn", "atari/pong", "--frames", "1M", "--steps", "5"], "omit one"),

@@ -127,7 +127,7 @@ def test_a_comparison_is_sorted_and_paired():
     assert heads == ["rule", "regret", "minus ucb", "minus thompson", "simple regret 20"]
     totals = [comparison.total(row[0]).mean() for row in rows]
     assert totals == sorted(totals)
-    assert rows[[row[0] for row in rows].index("ucb")][2] == "0 ± 0"
+    assert rows[[row[0] for row in rows].index("ucb")][2] == "0 (0 to 0)"
 
 
 @pytest.mark.parametrize(

@@ -361,6 +361,8 @@ def test_priorities_weigh_the_loss_and_report_surprise():
     np.testing.assert_allclose(total, plain / 2, rtol=1e-5)
     out = agent.outputs(state.params, state.prior, batch.s_tm1)["q"]
     q_t = agent.outputs(state.target, state.prior, batch.s_t)["q"]
+    best = q_t.mean(1, keepdims=True).argmax(-1, keepdims=True)  # by the mean of the heads
+    q_t = jnp.take_along_axis(q_t, jnp.broadcast_to(best, (*q_t.shape[:2], 1)), -1)
     said = jnp.take_along_axis(out, batch.a_tm1[:, None, None], -1)[..., 0]
     error = batch.r_t[:, None] + batch.discount_t[:, None] * q_t.max(-1) - said
     np.testing.assert_allclose(td_priority, jnp.abs(error).mean(-1), rtol=1e-4)

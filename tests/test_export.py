@@ -26,8 +26,8 @@ from idrl.training.spec import cadence, due
 OBS = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
 
 
-def small(name: str) -> Policy:
-    changes = [{"trunk": {"hidden": [8]}, "heads": {"q": {"hidden": [8]}}}]
+def small(name: str, **explore: float) -> Policy:
+    changes = [{"trunk": {"hidden": [8]}, "heads": {"q": {"hidden": [8]}}, "explore": explore}]
     config = resolve(name, "cartpole", changes=changes)
     agent = make_agent(config.spec, (4,), 3)
     rng = np.random.default_rng(0)  # drawn here: initialising would be compiled
@@ -248,7 +248,7 @@ def test_an_operation_without_a_form_is_named():
 
 
 def test_the_adapter_answers_as_stable_baselines_would():
-    model = small("bootstrapped-dqn").sb3(seed=4)
+    model = small("bootstrapped-dqn", epsilon_end=0.0, redraw_steps=0).sb3(seed=4)
     plain = model.agent
     action, _ = model.predict(OBS[:1], state=None, episode_start=None, deterministic=True)
     single, _ = model.predict(OBS[0], deterministic=True)

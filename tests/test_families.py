@@ -163,7 +163,7 @@ def test_named_presets_and_units_are_any_familys():
     assert resolve("dqn", "aisle/5?mode=run", named="icy").env == "aisle/5?slip=0.2&mode=run"
     with pytest.raises(idrl.IdrlError, match=r"preset 'icy' has slip=0.2, not 'aisle/5\?slip=0'"):
         under_preset("aisle/5?slip=0", "icy")
-    with pytest.raises(idrl.IdrlError, match="presets with names are for .*aisle/"):
+    with pytest.raises(idrl.IdrlError, match="others are for .*aisle/"):
         under_preset("turns/left", "icy")
     with pytest.raises(idrl.IdrlError, match="'aisle/5' is counted in cells: use --steps"):
         steps_of(10, "aisle/5")

@@ -135,7 +135,7 @@ def test_rows_of_the_game_are_in_its_name(asked, preset, played):
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ({"env": "deep_sea/10", "named": "paper"}, "presets with names are for atari"),
+        ({"env": "deep_sea/10", "named": "sticky"}, "has the preset .paper., not .sticky."),
         ({"named": "stikcy"}, "did you mean 'sticky'?"),
         (
             {"env": "atari/pong?sticky=0.1", "named": "sticky"},

@@ -11,10 +11,15 @@ import idrl
 from idrl.agents import make_agent, units
 from idrl.config import resolve
 from idrl.errors import IdrlError
-from idrl.replay.seen import nothing
+from idrl.replay.magnitudes import nothing
 
 SIX = ("dqn", "bootstrapped-dqn", "qr-dqn", "dqn-ids", "c51-ids", "qrdqn-ids")
 FACTORS = (1.0, 1024.0, 1 / 1024)
+
+
+def _slow(*, but: str) -> list:
+    """All six; those that are not named are left to the slow tier."""
+    return [pytest.param(a, marks=[] if a == but else pytest.mark.slow) for a in SIX]
 
 
 def _settings(agent: str) -> list[str]:
@@ -54,7 +59,7 @@ def _same(found, factor, base) -> None:
             np.testing.assert_array_equal(metrics[name], told, err_msg=name)
 
 
-@pytest.mark.parametrize("agent", SIX)
+@pytest.mark.parametrize("agent", _slow(but="c51-ids"))
 def test_a_scale_of_rewards_changes_no_action_on_the_device(agent, tmp_path):
     found = [_trained(agent, f"grid/harvest?scale={f}", tmp_path / str(f)) for f in FACTORS]
     for one, factor in zip(found[1:], FACTORS[1:], strict=True):
@@ -84,7 +89,7 @@ class Corridor(gymnasium.Env):
         return self._seen(), self.scale * (70.0 if over else -3.0), over, False, {}
 
 
-@pytest.mark.parametrize("agent", SIX)
+@pytest.mark.parametrize("agent", _slow(but="dqn-ids"))
 def test_a_scale_of_rewards_changes_no_action_on_the_host(agent, tmp_path):
     found = [_trained(agent, lambda f=f: Corridor(f), tmp_path / str(f)) for f in FACTORS]
     for one, factor in zip(found[1:], FACTORS[1:], strict=True):

@@ -16,7 +16,7 @@ from idrl.agents.rule_base import Beliefs, Rule, RuleContext
 from idrl.agents.spec import AgentSpec
 from idrl.ids import Decided
 from idrl.networks.heads import Transition
-from idrl.replay.seen import Seen
+from idrl.replay.magnitudes import Magnitudes
 
 _LARGE = 2**20  # weights of a matrix whose reading and writing takes time
 _ROWS = 16
@@ -270,7 +270,7 @@ class Agent:
             told |= {} if at_ends is None else {f"at_ends_{name}": at_ends.mean()}
         return told
 
-    def remeasured(self, state: AgentState, seen: Seen) -> AgentState:
+    def remeasured(self, state: AgentState, seen: Magnitudes) -> AgentState:
         """In units that fit what was seen."""
         new = units.fitted(state.params["units"], self.heads, seen)
         state = self._with(state, units.converted(state.params, self.heads, new))

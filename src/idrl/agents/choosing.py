@@ -44,6 +44,10 @@ class WithEpsilon(Rule):
     def without_epsilon(self) -> Rule:
         return replace(self, epsilon_start=0.0, epsilon_end=0.0)
 
+    @property
+    def undithered(self) -> Rule:
+        return self.without_epsilon
+
     def check_actor(self, where: str, actor_name: str, has_density: bool) -> None:
         super().check_actor(where, actor_name, has_density)
         if self.randomises:

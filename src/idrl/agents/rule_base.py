@@ -101,6 +101,11 @@ class Rule(Part, category="rule"):
         return self
 
     @property
+    def undithered(self) -> Rule:
+        """What decides, where random actions are only put on top of it."""
+        return self
+
+    @property
     def example_agents(self) -> tuple[str, str]:
         """Agents that explore in the same way, for discrete and for continuous actions."""
         return "dqn", "td3"

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from idrl.networks.heads import Head
-from idrl.replay.seen import Seen
+from idrl.replay.magnitudes import Magnitudes
 
 
 def unit_of(params: Any, name: str) -> jax.Array:
@@ -39,7 +39,9 @@ def fitting(unit: jax.Array, size: jax.Array) -> jax.Array:
     return jnp.where(fits | (size == 0), unit, above)
 
 
-def fitted(units: Mapping[str, jax.Array], heads: Mapping[str, Head], seen: Seen) -> dict[str, Any]:
+def fitted(
+    units: Mapping[str, jax.Array], heads: Mapping[str, Head], seen: Magnitudes
+) -> dict[str, Any]:
     """Units that fit what was seen."""
     sizes = {"reward": jnp.sqrt(seen.square), "return": seen.largest}
     return {name: fitting(units[name], sizes[head.measured_by]) for name, head in heads.items()}

@@ -18,6 +18,11 @@ Settings = dict[str, Any]
 
 # Settings of heads that are in units of rewards, or decide what is bootstrapped on.
 _IN_REWARDS = ("prior_scale", "target", "v_min", "v_max", "error", "kappa")
+# Settings of rules that the paper has its own numbers for, or has not.
+_OF_RULES = (
+    "lam", "noise", "rho2", "relative", "redraw_steps",
+    "epsilon_start", "epsilon_end", "epsilon_decay_steps",
+)  # fmt: skip
 
 # An ensemble of one is a plain Q-function: it has no spread, so no prior either.
 _ALONE = {"ensemble": "q"}
@@ -34,7 +39,7 @@ def preset(
     changes = _preset(agent, env, obs_shape, name)
     known = find(env)
     own = known is not None and PAPER in known.named
-    return _of_the_paper(agent, changes) if name == PAPER and not own else changes
+    return _of_the_paper(changes) if name == PAPER and not own else changes
 
 
 def _preset(
@@ -57,13 +62,16 @@ def _preset(
     return _by_kind(agent, **merge(_unknown(task), found))
 
 
-def _of_the_paper(agent: Settings, changes: Settings) -> Settings:
+def _of_the_paper(changes: Settings) -> Settings:
     """With the paper's numbers for what is in units of rewards, which it clips, and its rules; the
     rest, such as networks and how often they are updated, is the task's."""
     kept = dict(changes)
     for rule in ("explore", "evaluate"):
-        if agent[rule]["kind"] != "epsilon_greedy":
-            kept.pop(rule, None)
+        kept[rule] = {
+            setting: value
+            for setting, value in changes.get(rule, {}).items()
+            if setting not in _OF_RULES
+        }
     kept["heads"] = {
         name: {setting: value for setting, value in head.items() if setting not in _IN_REWARDS}
         for name, head in changes.get("heads", {}).items()

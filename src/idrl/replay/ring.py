@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from idrl.networks.heads import Transition
 from idrl.replay import sum_tree as trees
-from idrl.replay.seen import Seen, nothing
+from idrl.replay.magnitudes import Magnitudes, nothing
 from idrl.replay.sum_tree import Priorities
 
 # A row that is no transition is drawn again, this often; the one before it is always a transition.
@@ -76,7 +76,9 @@ class Replay(NamedTuple):
     # of an action's several numbers, or ⌈A/24⌉ that say which actions are allowed
     facts: jax.Array
     priorities: Priorities | None = None  # T·E leaves; 0 for what is no transition (yet)
-    seen: Seen | None = None  # of all rows that ever were in it, where anybody asks
+    magnitudes: Magnitudes | None = (
+        None  # of all rows ever, where they are asked for
+    )
 
 
 def _pack(row: Row) -> Replay:
@@ -112,7 +114,7 @@ def empty(row: Row, rows: int, prioritised: bool = False, measured: bool = False
     )
     envs = replay.facts.shape[1]
     if measured:
-        replay = replay._replace(seen=nothing(envs))
+        replay = replay._replace(magnitudes=nothing(envs))
     return replay._replace(priorities=trees.empty(rows * envs)) if prioritised else replay
 
 
@@ -123,7 +125,7 @@ def add(
     """Write row number `written` (from 0), over the oldest once the ring is full.
 
     New transitions get the largest priority so far, as soon as the row they end with is there;
-    those whose stack would reach behind the oldest row have none. `gamma` is for what is `seen`.
+    those whose stack would reach behind the oldest row have none. `gamma` is for the magnitudes.
     """
     rows, envs = replay.facts.shape[:2]
     cursor = written % rows
@@ -132,12 +134,12 @@ def add(
         jax.lax.dynamic_update_index_in_dim(ring, x, cursor, 0)
         for ring, x in ((replay.obs, packed.obs), (replay.facts, packed.facts))
     )
-    seen = replay.seen
+    seen = replay.magnitudes
     if seen is not None:
         count = jnp.clip(written + 1, 1, rows)  # on the host -1 is written first, which is no row
         seen = seen.after(row.reward, row.terminated, row.valid, gamma, count)
     if replay.priorities is None:
-        return Replay(obs, facts, seen=seen)
+        return Replay(obs, facts, magnitudes=seen)
     complete = (written - n_step) % rows
     fresh = replay.priorities.largest * facts[complete, :, _VALID]
     env = jnp.arange(envs)

@@ -134,9 +134,10 @@ def trace(policy: Any, rule: str, *, mask: bool = False, dtype: str | None = Non
     inputs = {"observation": jax.ShapeDtypeStruct((batch, *agent.obs_shape), dtype)}
     if mask:
         inputs["mask"] = jax.ShapeDtypeStruct((batch, agent.num_actions), bool)
-    # An ε of evaluation makes episodes differ, as Atari's protocols want it; one of exploration is
-    # how the agent explores, and stays to be refused.
-    part = agent.spec.evaluate.without_epsilon if rule == "evaluate" else agent.spec.explore
+    # An ε of evaluation makes episodes differ, as Atari's protocols want it, and one on top of a
+    # rule that decides keeps it from going in circles; ε-greedy has nothing else, and is refused.
+    spec = agent.spec
+    part = spec.evaluate.without_epsilon if rule == "evaluate" else spec.explore.undithered
     leaves, tree = jax.tree.flatten(jax.device_get((policy.params, policy.prior)))
 
     def decided(key, weights, obs, allowed=None):

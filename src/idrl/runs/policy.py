@@ -37,7 +37,9 @@ class Policy:
         self.params, self.prior = params, prior
         self._draws = 0  # calls that drew by chance, without a seed of their own
         self._evaluate = jax.jit(lambda *args: self._choose(agent.spec.evaluate, False, *args))
-        self._explore = jax.jit(lambda *args: self._choose(agent.spec.explore, True, *args))
+        explore = agent.spec.explore
+        self._explore = jax.jit(lambda *args: self._choose(explore, True, *args))
+        self._explain = jax.jit(lambda *args: self._choose(explore.undithered, True, *args))
 
     def save(self, path: str | Path) -> Path:
         """Write weights and config to one safetensors file, which `idrl.load` reads. It holds
@@ -136,7 +138,7 @@ class Policy:
             mask: true where an action is allowed; by default everywhere.
             seed: for rules that draw.
         """
-        return self._call(self._explore, obs, mask, seed)
+        return self._call(self._explain, obs, mask, seed)
 
     def __repr__(self) -> str:
         title = words.title(self.config.agent, self.config.env)

@@ -134,8 +134,8 @@ class Learner:
         key = jax.random.fold_in(key_of(state, "learn", update), 0)
         agent, metrics, td_priority = self.agent.learn(state.agent, batch, key, update)
         state = state._replace(agent=agent)
-        if state.replay.seen is not None:
-            bounds = state.replay.seen.bounds(self.learning.gamma)
+        if state.replay.magnitudes is not None:
+            bounds = state.replay.magnitudes.bounds(self.learning.gamma)
             metrics |= dict(zip(("return_low", "return_high"), bounds, strict=True))
         if td_priority is not None:
             replay = ring.reprioritise(
@@ -210,7 +210,7 @@ class Learner:
         numbers = first + jnp.arange(count)
         if self.agent.measures:
             measure = over_seeds(self.agent.remeasured)
-            state = state._replace(agent=measure(state.agent, state.replay.seen))
+            state = state._replace(agent=measure(state.agent, state.replay.magnitudes))
         if self.learning.priority > 0 or count * self._batch_bytes() > _DRAWN_BYTES:
             learn = over_seeds(self._learn, (0, None, None))
 

@@ -124,5 +124,5 @@ def _board(cells: np.ndarray) -> str:
     lines += "".join(f"M0 {y}H{width}" for y in range(height + 1))
     return (
         f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="Where the agent is">'
-        f'{squares}<path d="{lines}" class="grid"/></svg>'
+        f'{squares}<path d="{lines}" class="mesh"/></svg>'
     )

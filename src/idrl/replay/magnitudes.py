@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 
-class Seen(NamedTuple):
+class Magnitudes(NamedTuple):
     """There is no constant in it: rewards that are all multiplied by a power of two multiply it by
     the same, to the bit."""
 
@@ -18,12 +18,12 @@ class Seen(NamedTuple):
     lowest: jax.Array  # the smallest reward ever, or 0
     highest: jax.Array  # the largest reward ever, or 0
 
-    def after(self, reward, terminated, valid, gamma: float, count: jax.Array) -> Seen:
+    def after(self, reward, terminated, valid, gamma: float, count: jax.Array) -> Magnitudes:
         """With one row of `[E]` more, as one of `count`; `valid`: see `ring.Row`."""
         reward = jnp.where(valid, reward, 0.0)
         so_far = jnp.where(valid, gamma * self.so_far + reward, 0.0)
         share = 1.0 / count
-        return Seen(
+        return Magnitudes(
             jnp.where(terminated, 0.0, so_far),
             self.square + ((reward**2).mean() - self.square) * share,
             jnp.maximum(self.largest * (1.0 - share), jnp.abs(so_far).max()),
@@ -41,5 +41,5 @@ class Seen(NamedTuple):
         return low, high
 
 
-def nothing(envs: int) -> Seen:
-    return Seen(jnp.zeros(envs), *(jnp.float32(0) for _ in range(4)))
+def nothing(envs: int) -> Magnitudes:
+    return Magnitudes(jnp.zeros(envs), *(jnp.float32(0) for _ in range(4)))
