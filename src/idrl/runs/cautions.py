@@ -8,7 +8,7 @@ import numpy as np
 
 from idrl.training.loop import Progress
 
-_BEYOND = 0.1  # of the range of possible returns
+_BEYOND = 0.5  # of the range of possible returns: bootstrapped values overshoot a little
 _AT_ENDS = 0.2  # of the probability
 
 
