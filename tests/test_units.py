@@ -8,6 +8,7 @@ import pytest
 from safetensors.numpy import load_file
 
 import idrl
+import idrl.networks.heads
 from idrl.agents import make_agent, units
 from idrl.config import resolve
 from idrl.errors import IdrlError
@@ -111,9 +112,9 @@ def test_another_unit_leaves_what_was_learned(agent):
     spec = resolve(agent, "cartpole", changes=changes).spec
     made = make_agent(spec, (4,), 2)
     obs = jax.random.normal(jax.random.key(1), (3, 4))
-    seen = nothing(1)._replace(square=jnp.float32(0.5), largest=jnp.float32(3))
+    seen = nothing(1)._replace(square=jnp.float32(0.5), highest=jnp.float32(0.9))
     state = made.remeasured(made.init(jax.random.key(0), obs), seen)
-    later = made.remeasured(state, seen._replace(square=jnp.float32(900.0)))
+    later = made.remeasured(state, seen._replace(highest=jnp.float32(99)))
     assert later.params["units"] != state.params["units"]
     for params, before in ((later.params, state.params), (later.target, state.target)):
         out, out_before = (made.beliefs(p, {}, obs).q_heads for p in (params, before))
@@ -123,19 +124,61 @@ def test_another_unit_leaves_what_was_learned(agent):
         )
 
 
-def test_seen_is_what_rows_say():
-    seen = nothing(2)
-    row = {"terminated": jnp.zeros(2, bool), "valid": jnp.ones(2, bool)}
-    seen = seen.after(jnp.array([1.0, -4.0]), **row, gamma=0.5, count=jnp.int32(1))
-    seen = seen.after(jnp.array([1.0, -2.0]), **row, gamma=0.5, count=jnp.int32(2))
-    np.testing.assert_allclose(seen.so_far, [1.5, -4.0])
-    np.testing.assert_allclose(seen.square, (17 / 2 + 5 / 2) / 2)
+def test_magnitudes_are_what_rows_say():
+    seen, going = nothing(2), {"terminated": jnp.zeros(2, bool), "valid": jnp.ones(2, bool)}
+    seen = seen.after(jnp.array([1.0, -4.0]), **going, gamma=0.5, count=jnp.int32(1), rows=100)
+    seen = seen.after(jnp.array([1.0, -2.0]), **going, gamma=0.5, count=jnp.int32(2), rows=100)
+    np.testing.assert_allclose(seen.gain, [1.5, -2.0])
+    np.testing.assert_allclose(seen.loss, [1.0, -4.0])
+    np.testing.assert_allclose(seen.typical, ((17 / 2 + 5 / 2) / 2) ** 0.5, rtol=1e-6)
     assert seen.largest == 4
     np.testing.assert_allclose(seen.bounds(0.5), [-8.0, 2.0])
-    over = seen.after(
-        jnp.array([0.0, 0.0]), jnp.array([True, False]), jnp.array([True, False]), 0.5, 3
-    )
-    np.testing.assert_array_equal(over.so_far, [0, 0])  # terminated, and cut by a time limit
+    ends = {"terminated": jnp.array([True, False]), "valid": jnp.array([True, False])}
+    over = seen.after(jnp.zeros(2), **ends, gamma=0.5, count=jnp.int32(3), rows=100)
+    np.testing.assert_array_equal(over.gain, [0, 0])  # terminated, and cut by a time limit
+    np.testing.assert_allclose(over.largest, 4 * 0.99)  # it fades with the replay, no sooner
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_costs_hide_no_goal_and_no_scale_is_too_large(scale):
+    seen = nothing(1)
+    for n, reward in enumerate([-1.0] * 30 + [100.0]):
+        seen = seen.after(
+            jnp.array([reward * scale]), jnp.array([n == 30]), jnp.array([True]), 0.99,
+            jnp.int32(n + 1), 1000,
+        )  # fmt: skip
+    np.testing.assert_allclose(seen.largest, 100 * scale, rtol=1e-6)
+    np.testing.assert_allclose(seen.typical, (10030 / 31) ** 0.5 * scale, rtol=1e-5)
+
+
+def test_in_less_precision_too_and_of_every_head():
+    """A last layer of 2²⁰ weights is bfloat16 in the target."""
+    changes = [{"learning": {"precision": "mixed"}, "heads": {"z": {"hidden": [4096]}}}]
+    made = make_agent(resolve("qr-dqn", "cartpole", changes=changes).spec, (4,), 6)
+    obs = jax.random.normal(jax.random.key(1), (3, 4))
+    state = made.init(jax.random.key(0), obs)
+    seen = nothing(1)._replace(square=jnp.float32(0.5), highest=jnp.float32(0.9))
+    later = made.remeasured(made.remeasured(state, seen), seen._replace(highest=jnp.float32(99)))
+    same = jax.tree.map(lambda a, b: a.dtype == b.dtype, later, state)
+    assert all(jax.tree.leaves(same))
+
+
+def test_a_head_of_ones_own_keeps_the_units_of_the_task():
+    class Own(idrl.networks.heads.Quantile):  # type: ignore[name-defined]
+        measured_by = None
+
+    seen = nothing(1)._replace(square=jnp.float32(0.5), highest=jnp.float32(9.0))
+    found = units.fitted(units.no_units({"z": Own()}), {"z": Own()}, seen)
+    assert found == {"z": 1}
+
+
+def test_priorities_follow_the_unit():
+    from idrl.replay import ring
+
+    row = ring.Row(jnp.zeros((1, 2)), jnp.zeros(1, jnp.int32), *[jnp.zeros(1)] * 3)
+    replay = ring.empty(row, 4, prioritised=True)
+    halved = ring.converted(replay, jnp.float32(0.25), 0.5)
+    assert (replay.priorities.largest, halved.priorities.largest) == (1.0, 0.5)
 
 
 def test_with_an_actor_units_are_the_tasks():

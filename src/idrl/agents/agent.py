@@ -173,9 +173,8 @@ class Agent:
         if not self.measures:
             return Beliefs(q_heads, variance, noise)
         # In the unit of the values.
-        told = Beliefs(q_heads, variance, noise).times(units.unit_of(params, self.z_name))
-        told = told.times(1 / units.unit_of(params, self.q_name))
-        return told._replace(q_heads=q_heads)
+        ratio = units.unit_of(params, self.z_name) / units.unit_of(params, self.q_name)
+        return Beliefs(q_heads, variance, noise).times(ratio)._replace(q_heads=q_heads)
 
     def choose(
         self, rule: Rule, params, prior, obs, first, memory, key, step, mask=None, *,
@@ -203,11 +202,11 @@ class Agent:
         mask = None if mask is None else some_allowed(mask)
         context = RuleContext(step, memory, rule_key, mask)
         decision = rule(beliefs, context)
-        own = averaged(rule.metrics(decision, beliefs, context))
         kept = rule.keep(decision, context)
         if self.measures:
             unit = units.unit_of(params, self.q_name)
             decision, beliefs = decision.times(unit), beliefs.times(unit)
+        own = averaged(rule.metrics(decision, beliefs, context))
         return Considered(decision, kept, beliefs, own)
 
     def _seen(self, params, state: AgentState, batch: Transition, key) -> tuple[dict, dict, dict]:
@@ -228,7 +227,7 @@ class Agent:
             measured = self._measured(params, name, batch)
             each = head.loss(out_tm1[name], online_t[name], target_t[name], measured)
             losses[name] = (each if batch.weight is None else batch.weight * each).mean()
-            own = head.metrics(params["heads"][name], out_tm1[name], batch)
+            own = head.metrics(params["heads"][name], out_tm1[name], measured)
             metrics |= {f"loss_{name}": losses[name], **averaged(own)}
         if self.measures:
             metrics |= self._told(params, out_tm1)

@@ -14,7 +14,7 @@ from idrl.errors import IdrlError
 # Columns of a run's metrics that no part may call its own.
 _TAKEN = (
     "seed", "steps", "episode_return", "cumulative_regret", "grad_norm", "q_max", "sigma_min",
-    "sigma_max", "rho2_min", "rho2_max", "not_greedy",
+    "sigma_max", "rho2_min", "rho2_max", "not_greedy", "unit", "return_low", "return_high",
 )  # fmt: skip
 
 
@@ -50,7 +50,7 @@ def check_names(part: str, names: Iterable[str], others: Iterable[str]) -> None:
     for name in names:
         if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", name):
             raise IdrlError(f"{part} has a metric {name!r}; a name is letters, digits and _.")
-        if name in _TAKEN or name.startswith("loss_") or name in others:
+        if name in _TAKEN or name.startswith(("loss_", "at_ends_")) or name in others:
             raise IdrlError(
                 f"{part} has a metric {name!r}, which a run records already; choose another name."
             )

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from idrl.networks.heads import Head
-from idrl.replay.magnitudes import Magnitudes
+from idrl.replay.magnitudes import Magnitudes, above
 
 
 def unit_of(params: Any, name: str) -> jax.Array:
@@ -34,17 +34,20 @@ def no_units(heads: Mapping[str, Head]) -> dict[str, jax.Array]:
 def fitting(unit: jax.Array, size: jax.Array) -> jax.Array:
     """A unit that `size` is between a quarter of and one of: the old one, or else the power of two
     above it. So it does not go to and fro with a size that is near one. 0 while the size is."""
-    above = jnp.ldexp(jnp.float32(1), jnp.frexp(size)[1])
     fits = (size <= unit) & (size >= unit / 4)
-    return jnp.where(fits | (size == 0), unit, above)
+    return jnp.where(fits | (size == 0), unit, above(size))
 
 
 def fitted(
     units: Mapping[str, jax.Array], heads: Mapping[str, Head], seen: Magnitudes
 ) -> dict[str, Any]:
     """Units that fit what was seen."""
-    sizes = {"reward": jnp.sqrt(seen.square), "return": seen.largest}
-    return {name: fitting(units[name], sizes[head.measured_by]) for name, head in heads.items()}
+    sizes = {"reward": seen.typical, "return": seen.largest}
+    return {
+        name: jnp.float32(1) if head.measured_by is None
+        else fitting(units[name], sizes[head.measured_by])
+        for name, head in heads.items()
+    }  # fmt: skip
 
 
 def converted(params: Any, heads: Mapping[str, Head], units: Mapping[str, jax.Array]) -> Any:

@@ -39,7 +39,8 @@ def preset(
     changes = _preset(agent, env, obs_shape, name)
     known = find(env)
     own = known is not None and PAPER in known.named
-    return _of_the_paper(changes) if name == PAPER and not own else changes
+    continuous = declared(agent["agent"]).actor is not None  # the paper is not about these
+    return _of_the_paper(changes) if name == PAPER and not (own or continuous) else changes
 
 
 def _preset(
@@ -59,7 +60,15 @@ def _preset(
         return _by_kind(agent, **found)
     if obs_shape is None and not continuous:
         task = replace(task, obs_shape=make_env(env).obs_shape)
+    if _in_rewards(found):
+        found = merge({"learning": {"unit": "task"}}, found)
     return _by_kind(agent, **merge(_unknown(task), found))
+
+
+def _in_rewards(settings: Settings) -> bool:
+    """Whether a family's own settings have numbers that were meant as rewards of its task."""
+    tables = [*settings.get("kinds", {}).values(), *settings.get("heads", {}).values()]
+    return any(name in table for table in tables for name in ("v_min", "v_max", "prior_scale"))
 
 
 def _of_the_paper(changes: Settings) -> Settings:

@@ -104,7 +104,7 @@ def resolve(
 _OF_THE_TASK: dict[str, tuple[str, ...] | None] = {
     "training": None,  # all of it
     "evaluation": None,
-    "learning": ("gamma", "rewards", "unit"),
+    "learning": ("gamma", "rewards"),
 }
 _OF_ITS_RETURNS = ("v_min", "v_max")
 _PARTS: dict[str, type[Part]] = {
@@ -132,6 +132,8 @@ def _laid(data: dict[str, Any], changes: dict[str, Any], presets: str) -> dict[s
         for section, names in _OF_THE_TASK.items()
         if section in changes
     }
+    if changes.get("learning", {}).get("unit", "task") != "task":
+        return laid  # ranges in units that the agent does not measure, unless it says so
     ranges = {name: _only(change, _OF_ITS_RETURNS) for name, change in heads.items()}
     return laid | {"heads": ranges}
 

@@ -305,7 +305,7 @@ def steps_of(frames: int, env: str) -> int:
 def under_preset(env: str, named: str | None) -> str:
     """The name of `env` with the options that a named preset of its family writes into it."""
     known = find(env)
-    if named is None or (named == PAPER and not (known and known.named)):
+    if named is None or (named == PAPER and PAPER not in (known.named if known else ())):
         return env
     if known is None or not known.named:
         those = _those(lambda known: bool(known.named))

@@ -142,8 +142,11 @@ def small_control(task: PresetContext) -> Settings:
     # Huber's clipped gradient lets Q creep up to 1/(1-γ) everywhere: the rare terminal steps, where
     # it is wrong by 50 and more, pull no harder than an error of 1.
     ensemble: Settings = {**mlp, "error": "squared"}
+    explore = dither if task.explores("ids", "thompson", "return_thompson", "ucb", "vote") else {}
+    if task.explores("thompson", "return_thompson"):
+        explore = explore | {"redraw_steps": 1_000}  # ten times as far as γ looks ahead
     # σ without what the heads say of a state as a whole: that is no reason to prefer an action.
-    ids: Settings = {**dither, "relative": True}
+    ids: Settings = {"relative": True}
     if task.explores("ids"):
         # With targets of their own, priors make the values run away (1,000 times the largest return
         # on grid/harvest); thompson does best without any.
@@ -155,17 +158,15 @@ def small_control(task: PresetContext) -> Settings:
         "kinds": {
             "q": {**mlp, "error": "squared"},
             "ensemble": ensemble,
-            "categorical": {**mlp, "v_min": -1.0, "v_max": 1.0},  # of the largest return so far
+            "categorical": {**mlp, "v_min": -1.25, "v_max": 1.25},  # of the largest return
             "quantile": {**mlp, "quantiles": 51},
             "implicit": {**mlp, **FEW_FRACTIONS},
             "bayesian": {**mlp, **SMALL_FIT, "error": "squared"},
             "ids": ids,
-            "thompson": {**dither, "redraw_steps": 1_000},  # ten times as far as γ looks ahead
-            "return_thompson": {**dither, "redraw_steps": 1_000},
-            "ucb": {**dither, "relative": True},
+            "ucb": {"relative": True},
             "epsilon_greedy": {"decay_steps": 10_000, "end": 0.05},
         },
-        "explore": dither if task.explores("vote") else {},  # not where it evaluates
+        "explore": explore,  # not by kind: what evaluates is to do without
         "optimiser": {"kind": "adam", "lr": 1e-3, "b2": 0.999, "eps": 1e-8},
         "learning": {
             "update_every_steps": 2,  # with 4 dqn solved 2 of 4 seeds in 100,000 steps, with 2 all

@@ -137,7 +137,7 @@ def rescaled(weights: dict[str, Any], hidden: Sequence[int], factor: jax.Array) 
     streams = len(weights) // (len(hidden) + 1)
     last = {f"ParallelDense_{(i + 1) * (len(hidden) + 1) - 1}" for i in range(streams)}
     return {
-        name: jax.tree.map(lambda x: x * factor, layer) if name in last else layer
+        name: jax.tree.map(lambda x: x * factor.astype(x.dtype), layer) if name in last else layer
         for name, layer in weights.items()
     }
 

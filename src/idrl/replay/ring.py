@@ -76,9 +76,7 @@ class Replay(NamedTuple):
     # of an action's several numbers, or ⌈A/24⌉ that say which actions are allowed
     facts: jax.Array
     priorities: Priorities | None = None  # T·E leaves; 0 for what is no transition (yet)
-    magnitudes: Magnitudes | None = (
-        None  # of all rows ever, where they are asked for
-    )
+    magnitudes: Magnitudes | None = None  # of all rows ever, where they are asked for
 
 
 def _pack(row: Row) -> Replay:
@@ -137,7 +135,7 @@ def add(
     seen = replay.magnitudes
     if seen is not None:
         count = jnp.clip(written + 1, 1, rows)  # on the host -1 is written first, which is no row
-        seen = seen.after(row.reward, row.terminated, row.valid, gamma, count)
+        seen = seen.after(row.reward, row.terminated, row.valid, gamma, count, rows)
     if replay.priorities is None:
         return Replay(obs, facts, magnitudes=seen)
     complete = (written - n_step) % rows
@@ -181,6 +179,15 @@ def reprioritise(
     return replay._replace(
         priorities=tree._replace(largest=jnp.maximum(tree.largest, values.max()))
     )
+
+
+def converted(replay: Replay, factor: jax.Array, power: float) -> Replay:
+    """With priorities as if TD errors had been `factor` times as large."""
+    assert replay.priorities is not None
+    levels, largest = replay.priorities
+    share = factor**power
+    scaled = Priorities(tuple(level * share for level in levels), largest * share)
+    return replay._replace(priorities=scaled)
 
 
 def sample_indices(

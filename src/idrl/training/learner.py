@@ -144,6 +144,18 @@ class Learner:
             state = state._replace(replay=replay)
         return noted(state, metrics, update), metrics
 
+    def _remeasure(self, state: TrainState) -> TrainState:
+        """In units that fit what the replay was told."""
+        old, magnitudes = state.agent.params["units"], state.replay.magnitudes
+        assert magnitudes is not None
+        agent, replay = self.agent.remeasured(state.agent, magnitudes), state.replay
+        name = self.agent.q_name
+        if self.learning.priority > 0 and self.agent.heads[name].says_q:  # they are |TD errors|
+            new = agent.params["units"][name]
+            factor = jnp.where(old[name] > 0, old[name] / new, 1.0)
+            replay = ring.converted(replay, factor, self.learning.priority)
+        return state._replace(agent=agent, replay=replay)
+
     def _sample(self, state: TrainState, key, written, size: int) -> ring.Transition:
         done = jnp.clip(written * self.envs / self.training.steps, 0, 1)
         importance = self.learning.importance + (1 - self.learning.importance) * done
@@ -209,8 +221,7 @@ class Learner:
         """`count` updates from number `first` on; metrics are `[count, S]`."""
         numbers = first + jnp.arange(count)
         if self.agent.measures:
-            measure = over_seeds(self.agent.remeasured)
-            state = state._replace(agent=measure(state.agent, state.replay.magnitudes))
+            state = over_seeds(self._remeasure)(state)
         if self.learning.priority > 0 or count * self._batch_bytes() > _DRAWN_BYTES:
             learn = over_seeds(self._learn, (0, None, None))
 

@@ -35,7 +35,7 @@ def preset(task: PresetContext) -> Settings:
     settings = deep_exploration(task.size, episodes=1000 if task.size <= 20 else 2500)
     # Three standard deviations of a gamble beside returns of 0 to 1.
     spread = 3 * task.options["gamble"]
-    settings["kinds"]["categorical"] |= {"v_min": -spread, "v_max": 1.0 + spread}
+    settings["kinds"]["categorical"] |= {"v_min": 0.0 - spread, "v_max": 1.0 + spread}
     return settings
 
 

@@ -45,8 +45,8 @@ class DecisionRecorder:
     def _consider(self, params, prior, obs, first, memory, key, steps, mask):
         agent, spec = self.agent, self.agent.spec
         rest = (key, steps, mask)
-        explored, first_memory = agent.choose(
-            spec.explore, params, prior, obs, first, memory[0], *rest, noisy=True
+        explored, first_memory = agent.choose(  # without random actions: they tell nothing
+            spec.explore.undithered, params, prior, obs, first, memory[0], *rest, noisy=True
         )
         judged, second_memory = agent.choose(
             spec.evaluate, params, prior, obs, first, memory[1], *rest

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from idrl.errors import IdrlError
-from idrl.networks.layers import Mlps, rescaled
+from idrl.networks.layers import Mlps
 from idrl.networks.trunks import Init, check_hidden
 from idrl.schema import Part
 
@@ -118,13 +118,13 @@ class Head(Part, category="head"):
     # -- where an agent finds its own units (`Learning.unit`) -----------------------------------
 
     @property
-    def measured_by(self) -> Literal["reward", "return"]:
-        """What its unit is the size of: typical rewards, or the largest return."""
-        return "reward"
+    def measured_by(self) -> Literal["reward", "return"] | None:
+        """What its unit is the size of: typical rewards, or the largest return. None: its unit is
+        that of the task, always."""
+        return None
 
     def rescaled(self, params: Any, factor: jax.Array) -> Any:
-        """`params` of the module with all that it says multiplied by `factor`, where weights can do
-        that; else as they are."""
+        """`params` of the module with all that it says multiplied by `factor`, a power of two."""
         return params
 
     def at_ends(self, out: Any) -> jax.Array | None:
@@ -214,9 +214,6 @@ class MlpHead(Head):
     @property
     def trunk_share(self) -> float:
         return self.trunk_gradient
-
-    def rescaled(self, params: Any, factor: jax.Array) -> Any:
-        return {"params": rescaled(params["params"], self.hidden, factor)}
 
     def mlps(self, k: int, num_actions: int, per_action: int) -> nn.Module:
         """K networks with `per_action` outputs for each action."""

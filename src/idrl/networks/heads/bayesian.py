@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -92,6 +92,10 @@ class Bayesian(QHeads):
 
     def module(self, num_actions: int) -> nn.Module:
         return _Bayesian(self.k, self.hidden, num_actions, self.init, self.noisy, self.prior_std)
+
+    @property
+    def measured_by(self) -> Literal["reward"]:
+        return "reward"
 
     def rescaled(self, params: Any, factor: jax.Array) -> Any:
         weights = params["params"]

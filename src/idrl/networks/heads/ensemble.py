@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import flax.linen as nn
 import jax
@@ -11,6 +11,7 @@ import jax.numpy as jnp
 
 from idrl import losses
 from idrl.networks.heads.base import QHeads, Transition, head, require
+from idrl.networks.layers import rescaled
 
 
 @head("ensemble")
@@ -47,6 +48,21 @@ class Ensemble(QHeads):
 
     def module(self, num_actions: int) -> nn.Module:
         return self.mlps(self.k, num_actions, 1)
+
+    @property
+    def measured_by(self) -> Literal["reward"]:
+        return "reward"
+
+    def rescaled(self, params: Any, factor: jax.Array) -> Any:
+        return {"params": rescaled(params["params"], self.hidden, factor)}
+
+    def check_critic(self, where: str) -> None:
+        super().check_critic(where)
+        require(
+            self.target == "own",
+            f"{where}.target={self.target} is about the best of several actions, and a critic sees "
+            f"one at a time; set {where}.target=own.",
+        )
 
     def q_heads(self, out: jax.Array) -> jax.Array:
         return out

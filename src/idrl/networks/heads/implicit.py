@@ -102,6 +102,10 @@ class Implicit(ReturnHead):
             return jax.scipy.stats.norm.cdf(jax.scipy.stats.norm.ppf(tau) + eta)
         return tau
 
+    @property
+    def measured_by(self) -> Literal["reward"]:
+        return "reward"
+
     def rescaled(self, params: Any, factor: jax.Array) -> Any:
         weights = params["params"]
         return {"params": {**weights, "mlp": rescaled(weights["mlp"], self.hidden, factor)}}

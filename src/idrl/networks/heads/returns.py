@@ -11,6 +11,7 @@ import jax.numpy as jnp
 
 from idrl import losses
 from idrl.networks.heads.base import ReturnHead, Transition, equally, head, require
+from idrl.networks.layers import rescaled
 
 
 @head("categorical")
@@ -38,7 +39,7 @@ class Categorical(ReturnHead):
         return self.mlps(1, num_actions, self.atoms)
 
     @property
-    def measured_by(self) -> Literal["reward", "return"]:
+    def measured_by(self) -> Literal["return"]:
         return "return"
 
     def rescaled(self, params: Any, factor: jax.Array) -> Any:
@@ -91,6 +92,13 @@ class Quantile(ReturnHead):
 
     def module(self, num_actions: int) -> nn.Module:
         return self.mlps(1, num_actions, self.quantiles)
+
+    @property
+    def measured_by(self) -> Literal["reward"]:
+        return "reward"
+
+    def rescaled(self, params: Any, factor: jax.Array) -> Any:
+        return {"params": rescaled(params["params"], self.hidden, factor)}
 
     def values(self, out: jax.Array) -> jax.Array:
         return out.reshape(*out.shape[:-2], -1, self.quantiles)
