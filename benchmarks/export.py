@@ -76,7 +76,8 @@ def observations(agent: Any, count: int, seed: int = 0) -> Iterator[np.ndarray]:
 def reference(policy: Policy, rule: str) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
     """The agent in JAX, asked as training asks it; quantiles at their midpoints."""
     agent = policy.agent
-    part = agent.spec.evaluate.without_epsilon if rule == "evaluate" else agent.spec.explore
+    spec = agent.spec
+    part = spec.evaluate.without_epsilon if rule == "evaluate" else spec.explore.undithered
 
     @jax.jit
     def decide(params, prior, obs):

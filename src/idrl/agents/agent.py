@@ -160,6 +160,13 @@ class Agent:
     def beliefs(
         self, params, prior, obs: jax.Array, key=None, noisy: bool = False, midpoints: bool = False
     ) -> Beliefs:
+        """What the heads say of `obs` `[B, ...]`, in the units of the task."""
+        believed = self._beliefs(params, prior, obs, key, noisy, midpoints)
+        return believed.times(units.unit_of(params, self.q_name)) if self.measures else believed
+
+    def _beliefs(
+        self, params, prior, obs: jax.Array, key=None, noisy: bool = False, midpoints: bool = False
+    ) -> Beliefs:
         out = self.outputs(params, prior, obs, key, acting=True, noisy=noisy, midpoints=midpoints)
         q_heads = self.heads[self.q_name].q_heads(out[self.q_name])
         if self.z_name is None:
@@ -198,7 +205,7 @@ class Agent:
         """The same, and what was believed of the actions that were compared."""
         memory_key, rule_key = jax.random.split(key)
         memory = rule.remember(memory, first, memory_key, self.k)
-        beliefs = self.beliefs(params, prior, obs, jax.random.fold_in(key, 2), noisy, midpoints)
+        beliefs = self._beliefs(params, prior, obs, jax.random.fold_in(key, 2), noisy, midpoints)
         mask = None if mask is None else some_allowed(mask)
         context = RuleContext(step, memory, rule_key, mask)
         decision = rule(beliefs, context)

@@ -9,7 +9,6 @@ import numpy as np
 
 from idrl import ids
 from idrl.agents import Agent
-from idrl.agents.units import unit_of
 from idrl.envs.base import mask_of
 from idrl.training.learner import quick
 from idrl.training.program import TrainState
@@ -27,8 +26,7 @@ class Survey:
 
         def one(params, prior, states):
             _, sigma2 = ids.moments(agent.beliefs(params, prior, states).q_heads)
-            sigma = (sigma2**0.5).mean(-1)
-            return sigma * unit_of(params, agent.q_name) if agent.measures else sigma
+            return (sigma2**0.5).mean(-1)
 
         self._ask = jax.jit(jax.vmap(one, (0, 0, None)), compiler_options=quick())
 
