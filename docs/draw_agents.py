@@ -216,8 +216,8 @@ def learning_says(spec: AgentSpec) -> list[str]:
     return [
         f"replay of {learning.replay_capacity:,} steps, {_drawn(learning)}; "
         f"batch {learning.batch_size}, {learning.n_step}-step targets, γ = {learning.gamma:g}",
-        f"{_optimiser(spec.optimiser)}; an update every {learning.update_every_steps} steps, "
-        f"{_renewed(learning)}, "
+        _optimiser(spec.optimiser),
+        f"an update every {learning.update_every_steps} steps, {_renewed(learning)}, "
         f"from step {learning.learning_starts_steps:,} on",
     ]
 

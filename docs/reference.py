@@ -35,6 +35,7 @@ _MARKER = re.compile(r"^% (commands|module|kinds)(?: (\S+))?$", flags=re.MULTILI
 def setup(app) -> dict:
     app.connect("source-read", _fill)
     app.connect("autodoc-process-docstring", _add_fields)
+    app.connect("autodoc-process-docstring", _rejoin, priority=600)  # after napoleon
     app.connect("env-check-consistency", _check)
     return {"parallel_read_safe": True}
 
@@ -50,6 +51,15 @@ def _add_fields(app, what, name, value, options, lines: list[str]) -> None:
     """Fields of a dataclass or a named tuple, as the parameters that they are."""
     if what == "class" and (found := field_comments(value)):
         lines += ["", *(f":param {field}: {text}" for field, text in found.items() if text), ""]
+
+
+def _rejoin(app, what, name, value, options, lines: list[str]) -> None:
+    """A sentence with a colon, which napoleon takes for a type and a description."""
+    for number, line in enumerate(lines):
+        if what == "property" and line.startswith(":type: "):
+            del lines[number]
+            lines[0] = f"{line.removeprefix(':type: ')}: {lines[0]}"
+            return
 
 
 def _check(app, env) -> None:
@@ -183,7 +193,10 @@ def _comments(cls: type) -> dict[str, str]:
         if not (isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)):
             continue
         own = lines[item.lineno - 1 : item.end_lineno]
-        behind = [re.sub(r"type: ignore\S*( +# )?", "", line.partition("  # ")[2]) for line in own]
+        behind = [
+            re.sub(r"(type: ignore|fmt: skip)\S*( +# )?", "", line.partition("  # ")[2])
+            for line in own
+        ]
         above, at = [], item.lineno - 2
         while not any(behind) and lines[at].strip().startswith("# "):
             above.insert(0, lines[at].strip()[2:])

@@ -49,6 +49,29 @@ def test_links_lead_somewhere(page):
             assert anchor in anchors(file), target
 
 
+def linked(page):
+    """What the words of a page lead to, as pages with their anchors."""
+    found = re.findall(r"\]\(([\w./-]+\.md(?:#[\w-]+)?)\)", page.read_text(encoding="utf-8"))
+    return {str((page.parent / target).resolve().relative_to(DOCS)) for target in found}
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "getting-started.md",  # how to install, in its first lines
+        "tutorials/3-your-own-environment.md",
+        "extending.md#a-rule",
+        "paper.md",
+        "speed.md",
+        "promises.md",
+    ],
+)
+def test_two_clicks_from_the_index(target):
+    first = linked(DOCS / "index.md")
+    second = set().union(*(linked(DOCS / page.partition("#")[0]) for page in first))
+    assert target in first | second
+
+
 @pytest.mark.parametrize(
     "page", sorted(ROOT.glob("results/*/README.md")), ids=lambda p: p.parent.name
 )
