@@ -81,7 +81,7 @@ class Policy:
         Args:
             path: a name that ends in `.onnx`, or in `.stablehlo` for JAX and XLA elsewhere.
             rule: `"evaluate"`, the rule the agent is evaluated with, or `"explore"`, the one it
-                explores with, its schedules at their end.
+                explores with, its schedules at their end; without random actions on top of either.
             mask: add a second input that says which actions are allowed.
             dtype: of observations: `"float32"` or `"uint8"`; by default uint8 where the trunk takes
                 images of bytes.
