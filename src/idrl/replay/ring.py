@@ -181,13 +181,12 @@ def reprioritise(
     )
 
 
-def converted(replay: Replay, factor: jax.Array, power: float) -> Replay:
-    """With priorities as if TD errors had been `factor` times as large."""
+def with_unit(replay: Replay, factor: jax.Array, power: float) -> Replay:
+    """With new transitions as surprising as if TD errors had been `factor` times as large. Those of
+    before are when they are drawn again: to rewrite all would copy the tree at every update."""
     assert replay.priorities is not None
-    levels, largest = replay.priorities
-    share = factor**power
-    scaled = Priorities(tuple(level * share for level in levels), largest * share)
-    return replay._replace(priorities=scaled)
+    largest = replay.priorities.largest * factor**power
+    return replay._replace(priorities=replay.priorities._replace(largest=largest))
 
 
 def sample_indices(

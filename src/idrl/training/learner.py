@@ -153,7 +153,7 @@ class Learner:
         if self.learning.priority > 0 and self.agent.heads[name].says_q:  # they are |TD errors|
             new = agent.params["units"][name]
             factor = jnp.where(old[name] > 0, old[name] / new, 1.0)
-            replay = ring.converted(replay, factor, self.learning.priority)
+            replay = ring.with_unit(replay, factor, self.learning.priority)
         return state._replace(agent=agent, replay=replay)
 
     def _sample(self, state: TrainState, key, written, size: int) -> ring.Transition:
