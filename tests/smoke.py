@@ -27,6 +27,7 @@ PACKAGE = ("src", "pyproject.toml", "README.md", "LICENSE")  # all that a wheel 
 TASKS = {  # of each family: an agent and a task
     "deep_sea": ("c51-ids", "deep_sea/5"),
     "maze": ("dqn", "maze/3"),
+    "grid": ("dqn-ids", "grid/traps"),
     "noisy_push": ("td3", "noisy_push/5"),
     "noisy_chain": ("dqn", "noisy_chain/4"),
     "hetero": ("qr-dqn", "hetero/rewards"),

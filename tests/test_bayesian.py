@@ -59,10 +59,13 @@ def test_the_mean_of_the_draws_is_the_posterior_s(said):
     np.testing.assert_allclose(found["drawn"].mean(0), found["mean"], atol=1e-4)
 
 
-def test_a_root_of_features_that_are_all_alike_is_finite():
-    x = np.repeat(np.random.default_rng(2).normal(size=(100_000, 1)), 32, 1).astype(np.float32)
-    root = np.asarray(inverse_root(jnp.asarray(x.T @ x + 0.01 * np.eye(32)), 0.01))
+@pytest.mark.parametrize("size", [32, 256])
+def test_a_root_of_features_that_are_all_alike_is_of_the_prior_s_size(size):
+    # What rounding leaves of 1e5 - 1e5 is larger than the prior's 0.01.
+    x = np.repeat(np.random.default_rng(2).normal(size=(100_000, 1)), size, 1).astype(np.float32)
+    root = np.asarray(inverse_root(jnp.asarray(x.T @ x + 0.01 * np.eye(size)), 0.01))
     assert np.isfinite(root).all()
+    assert np.abs(root).max() <= 10.1  # 1 / sqrt(0.01)
 
 
 def test_fitting_calls_no_lapack(said):

@@ -149,19 +149,24 @@ class Bayesian(QHeads):
 def inverse_root(precision: jax.Array, least: float = 0.0) -> jax.Array:
     """R with RᵀR = `precision`⁻¹ `[F, F]`: the inverse of its Cholesky factor, both found row by
     row. Where `precision` is `least`·I and something more, no pivot is below that but by rounding.
+    What rounding leaves of a feature that is like others may be larger than `least`, and every step
+    would magnify it: a pivot of that size has no column.
 
     Not by LAPACK: on CPUs jaxlib's batched calls wait inside XLA's pool of threads for helpers from
     the same pool, and where every device does so at once none is left and all wait for ever.
     """
     size = precision.shape[-1]
     number, unit = jnp.arange(size), jnp.eye(size, dtype=precision.dtype)
+    rounding = size * jnp.finfo(precision.dtype).eps
 
     def row(j, found):
         lower, inverse = found
         column = precision[:, j] - lower @ lower[j]
         pivot = jnp.sqrt(jnp.maximum(column[j], least))
+        below = (number > j) & (column[j] > rounding * precision[j, j])
         inverse = inverse.at[j].set((unit[j] - lower[j] @ inverse) / pivot)
-        return lower.at[:, j].set(jnp.where(number >= j, column / pivot, 0)), inverse
+        column = jnp.where(number == j, pivot, jnp.where(below, column / pivot, 0))
+        return lower.at[:, j].set(column), inverse
 
     start = jnp.zeros_like(precision)
     return jax.lax.fori_loop(0, size, row, (start, start))[1]
