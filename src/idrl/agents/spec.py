@@ -36,6 +36,9 @@ class Learning:
     # steps with random actions before the first update (Table 2)
     learning_starts_steps: int = 50_000
     replay_capacity: int = 1_000_000  # steps that the replay holds (Table 2)
+    # where the replay's observations are: on the device, or in the host's memory, from where every
+    # batch is handed over (environments on the host only)
+    replay_place: Literal["device", "host"] = "device"
     n_step: int = 1  # rewards summed before the value of the target is added
     # α of prioritised replay: how far TD errors decide what is replayed; 0 is uniform
     priority: float = 0.0
@@ -125,6 +128,11 @@ class AgentSpec:
         for name, rule in (("explore", self.explore), ("evaluate", self.evaluate)):
             rule.check_heads(name, k, knows_variance)
         for name, head in self.heads.items():
+            if head.fit_batch and self.learning.replay_place == "host":
+                raise IdrlError(
+                    f"heads.{name} is fitted to the replay on the device; with it set "
+                    "learning.replay_place=device."
+                )
             if head.prior_scale > 0 and head.members < 2:
                 raise IdrlError(
                     f"heads.{name}.prior_scale is a spread over heads and needs at least 2 of "

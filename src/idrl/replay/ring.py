@@ -11,7 +11,7 @@ How many rows were written is the caller's vector-step counter, so nothing is co
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -66,12 +66,22 @@ class Row(NamedTuple):
     allowed: jax.Array | None = None  # [E, A] actions that obs allows; None: always all
 
 
+class Address(NamedTuple):
+    """Where the frames of B observations are, whose rows the host keeps (`replay/host.py`)."""
+
+    times: jax.Array  # [B, depth], newest first
+    there: jax.Array  # [B, depth] false where the episode has no frame so far back
+    env: jax.Array  # [B]
+
+
 class Replay(NamedTuple):
     """T rows. All numbers of a row lie side by side in one array: one gather reads them, and a
     column of its own would be copied whole at every step, because XLA fuses the write of an array
     that is read once into the read, which then needs the array from before as well."""
 
-    obs: jax.Array  # [T, E, ...], the newest frame where observations are stacks
+    # [T, E, ...], the newest frame where observations are stacks; None in programs for the device
+    # where the host keeps them
+    obs: jax.Array | None
     # [T, E, 4 + K] float32: action, reward, terminated, valid, mask; behind these all but the first
     # of an action's several numbers, or ⌈A/24⌉ that say which actions are allowed
     facts: jax.Array
@@ -128,10 +138,10 @@ def add(
     rows, envs = replay.facts.shape[:2]
     cursor = written % rows
     packed = _pack(row)
-    obs, facts = (
-        jax.lax.dynamic_update_index_in_dim(ring, x, cursor, 0)
-        for ring, x in ((replay.obs, packed.obs), (replay.facts, packed.facts))
-    )
+    facts = jax.lax.dynamic_update_index_in_dim(replay.facts, packed.facts, cursor, 0)
+    obs = replay.obs
+    if obs is not None:
+        obs = jax.lax.dynamic_update_index_in_dim(obs, packed.obs, cursor, 0)
     seen = replay.magnitudes
     if seen is not None:
         count = jnp.clip(written + 1, 1, rows)  # on the host -1 is written first, which is no row
@@ -263,19 +273,31 @@ def allowed(replay: Replay, time: jax.Array, env: jax.Array, actions: int) -> ja
     return bits.reshape(len(numbers), -1)[:, :actions] > 0
 
 
-def observations(replay: Replay, time: jax.Array, env: jax.Array, stack: Stack) -> jax.Array:
-    """`[B, ...]`: what was seen at rows `time` by environments `env`."""
-    if stack.depth == 1:
+def observations(replay: Replay, time: jax.Array, env: jax.Array, stack: Stack) -> Any:
+    """`[B, ...]`: what was seen at rows `time` by environments `env`. Where the host keeps it, its
+    `Address`."""
+    if stack.depth == 1 and replay.obs is not None:
         return replay.obs[time, env]
+    address = _address(replay, time, env, stack)
+    if replay.obs is None:
+        return address
+    return stacked(replay.obs[address.times, env[:, None]], address.there, stack)
+
+
+def stacked(frames: jax.Array, there: jax.Array, stack: Stack) -> jax.Array:
+    """Observations of the frames `[B, depth, ...]` at an `Address`."""
+    if stack.depth == 1:
+        return frames[:, 0]
+    if not stack.repeat_first:
+        frames = jnp.where(there.reshape(*there.shape, *[1] * (frames.ndim - 2)), frames, 0)
+    return jnp.moveaxis(frames[:, ::-1], 1, -1)
+
+
+def _address(replay: Replay, time: jax.Array, env: jax.Array, stack: Stack) -> Address:
     rows = replay.facts.shape[0]
     back = jnp.arange(stack.depth)
     before = (time[:, None] - back[1:]) % rows
     # A row that is no transition is the last of its episode: with the next one another begins.
     same = replay.facts[before, env[:, None], _VALID] > 0
     length = jnp.cumprod(same, -1, dtype=jnp.int32).sum(-1, keepdims=True)  # frames before this one
-    times = (time[:, None] - jnp.minimum(back, length)) % rows
-    frames = replay.obs[times, env[:, None]]  # [B, depth, ...], newest first
-    if not stack.repeat_first:
-        there = (back <= length).reshape(*times.shape, *[1] * (frames.ndim - 2))
-        frames = jnp.where(there, frames, 0)
-    return jnp.moveaxis(frames[:, ::-1], 1, -1)
+    return Address((time[:, None] - jnp.minimum(back, length)) % rows, back <= length, env)

@@ -26,13 +26,29 @@ def check_memory(
     agent: Agent, config: RunConfig, env: Env | HostEnv, playing: bool = False
 ) -> None:
     """Refuse what is sure not to fit, with what would; `playing`: see `needs`."""
+    on_host = config.learning.replay_place == "host"
+    if on_host and not isinstance(env, HostEnv):
+        raise IdrlError(
+            f"learning.replay_place=host is for environments on the host, such as gym/… and "
+            f"atari/…; {env.name} is on the device, and so is its replay: omit it."
+        )
     parts = needs(agent, config, env, playing)
+    if on_host:
+        _check_fits({_REPLAY: parts.pop(_REPLAY)}, config, host_memory(), "memory on the host")
+    elsewhere = "learning.replay_place=host" if isinstance(env, HostEnv) and has_own() else ""
+    _check_fits(parts, config, memory(), "memory", elsewhere)
+
+
+def _check_fits(
+    parts: dict[str, int], config: RunConfig, have: int, kind: str, elsewhere: str = ""
+) -> None:
+    """`elsewhere`: the setting by which a replay needs another memory."""
     name, size = max(parts.items(), key=lambda part: part[1])
-    need, have = sum(parts.values()) * config.seeds, memory()
+    need = sum(parts.values()) * config.seeds
     if need <= have:
         return
     told = (
-        f"this run needs at least {_shown(need)} of memory and there are {_shown(have)}; most "
+        f"this run needs at least {_shown(need)} of {kind} and there are {_shown(have)}; most "
         f"of it, {_shown(size * config.seeds)}, is for {name} of {config.seeds} seeds."
     )
     if name == _REPLAY:
@@ -42,6 +58,8 @@ def check_memory(
         if fits >= config.learning.batch_size:
             coarse = 10 ** max(len(str(fits)) - 2, 0)
             told += f" --set {name}={fits // coarse * coarse} would fit."
+        if elsewhere and size * config.seeds <= host_memory():
+            told += f" --set {elsewhere} keeps the replay in the host's memory."
     raise IdrlError(told)
 
 
@@ -107,10 +125,21 @@ def _shapes(agent: Agent):
 def memory() -> int:
     """Bytes that a run's arrays could take at most. On a GPU that is what JAX allows itself, three
     quarters of it unless XLA_PYTHON_CLIENT_MEM_FRACTION says otherwise."""
+    return sum(_limits()) if has_own() else host_memory()
+
+
+def has_own() -> bool:
+    """Whether the devices have memory of their own, beside the host's."""
+    return all(_limits())
+
+
+def _limits() -> list[int]:
     devices = jax.local_devices()
-    limits = [(device.memory_stats() or {}).get("bytes_limit", 0) for device in devices]
-    if all(limits):
-        return sum(limits)
+    return [(device.memory_stats() or {}).get("bytes_limit", 0) for device in devices]
+
+
+def host_memory() -> int:
+    """Bytes of the host's memory."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 

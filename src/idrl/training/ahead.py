@@ -7,6 +7,7 @@ and while the first of them run.
 
 from __future__ import annotations
 
+import functools
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -56,3 +57,18 @@ class Ahead:
         """What is not begun is not needed any more; the rest cannot be stopped, and nobody waits
         for it but the end of the process."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+@functools.cache
+def quick() -> dict[str, Any] | None:
+    """Compiler options of what runs once or rarely: 10 s of compiling become 2."""
+    if jax.default_backend() != "cpu":
+        return None
+    level = {"xla_backend_optimization_level": 1}
+    # Fusions by way of MLIR, each a module of LLVM's own, take twice the time of all the rest.
+    plain = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": cores()}
+    try:
+        jax.jit(lambda x: x, compiler_options=level | plain).lower(0.0).compile()
+    except jax.errors.JaxRuntimeError:  # an XLA without these options
+        return level
+    return level | plain

@@ -18,7 +18,7 @@ import numpy as np
 from idrl.agents import Agent
 from idrl.envs.base import Env, mask_of
 from idrl.replay import ring as ring
-from idrl.training.ahead import Early
+from idrl.training.ahead import Early, quick
 from idrl.training.batching import loop, over_seeds
 from idrl.training.evaluation import Score, fresh, play, play_episodes, score_of
 from idrl.training.health import hold
@@ -29,7 +29,6 @@ from idrl.training.learner import (
     STEPS_SEEDS,
     Learner,
     key_of,
-    quick,
 )
 from idrl.training.locating import first_bad_operation
 from idrl.training.program import Between, Episodes, TrainState, nothing

@@ -8,7 +8,6 @@ counter, so a seed draws the same numbers alone or among others.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any, NamedTuple
 
@@ -22,9 +21,9 @@ from idrl.agents import Agent
 from idrl.agents.agent import refresh_target
 from idrl.agents.metrics import diagnostics as diagnostics_of
 from idrl.replay import ring as ring
-from idrl.system.devices import cores, sharing
+from idrl.system.devices import sharing
 from idrl.training import distributions
-from idrl.training.ahead import Ahead, Early
+from idrl.training.ahead import Ahead, Early, quick
 from idrl.training.batching import loop, over_seeds
 from idrl.training.evaluation import Score
 from idrl.training.health import FINE, noted
@@ -187,6 +186,8 @@ class Learner:
         agent = self.agent.init(agent_key, examples)
         best = Best(jnp.float32(-jnp.inf), jax.tree.map(jnp.copy, agent.params))
         row = jax.eval_shape(lambda: self._row_like(worlds.obs))
+        if self.learning.replay_place == "host":
+            row = row._replace(obs=None)
         often = self.cadence.distributions_every_steps
         states = distributions.blank(worlds.obs, self.masked) if often else None
         replay = ring.empty(row, self.replay_rows, self.learning.priority > 0, self.agent.measures)
@@ -217,20 +218,24 @@ class Learner:
 
     # -- all seeds ----------------------------------------------------------------------------
 
-    def _updates(self, state: TrainState, written, first, count: int) -> tuple[TrainState, dict]:
-        """`count` updates from number `first` on; metrics are `[count, S]`."""
+    def _updates(
+        self, state: TrainState, written, first, count: int, batches: ring.Transition | None = None
+    ) -> tuple[TrainState, dict]:
+        """`count` updates from number `first` on; metrics are `[count, S]`. `batches`: what they
+        learn from, `[count, S, ...]`, where it was drawn before."""
         numbers = first + jnp.arange(count)
         if self.agent.measures:
             state = over_seeds(self._remeasure)(state)
-        if self.learning.priority > 0 or count * self._batch_bytes() > _DRAWN_BYTES:
+        together = self.learning.priority == 0 and count * self._batch_bytes() <= _DRAWN_BYTES
+        if batches is None and not together:
             learn = over_seeds(self._learn, (0, None, None))
 
             return loop(lambda state, u: learn(state, written, u), state, numbers)
 
         # Nothing that is drawn depends on what is learned: all draws at once are one gather, and
         # the replay need not travel through the loop.
-        each = jax.vmap(self._draw, (None, None, 0))
-        batches = over_seeds(each, (0, None, None), 1)(state, written, numbers)
+        if batches is None:
+            batches = self._draws(state, written, numbers)
         learn = over_seeds(self._learn, (0, None, None, 0))
         replay, nothing = state.replay, state.replay._replace(obs=None, facts=None)  # type: ignore[arg-type]
 
@@ -240,7 +245,13 @@ class Learner:
         state, metrics = loop(
             update, state._replace(replay=nothing), (numbers, batches), self.unroll
         )
+        replay = state.replay._replace(obs=replay.obs, facts=replay.facts)
         return state._replace(replay=replay), metrics
+
+    def _draws(self, state: TrainState, written, numbers) -> ring.Transition:
+        """The batches of these updates, `[count, S, ...]`."""
+        each = jax.vmap(self._draw, (None, None, 0))
+        return over_seeds(each, (0, None, None), 1)(state, written, numbers)
 
     def _batch_bytes(self) -> int:
         """Roughly, of all seeds."""
@@ -312,21 +323,6 @@ class Learner:
         if self.mesh is None:
             return jax.tree.map(jnp.asarray, tree)
         return jax.device_put(tree, NamedSharding(self.mesh, SEEDS))
-
-
-@functools.cache
-def quick() -> dict[str, Any] | None:
-    """Compiler options of what runs once or rarely: 10 s of compiling become 2."""
-    if jax.default_backend() != "cpu":
-        return None
-    level = {"xla_backend_optimization_level": 1}
-    # Fusions by way of MLIR, each a module of LLVM's own, take twice the time of all the rest.
-    plain = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": cores()}
-    try:
-        jax.jit(lambda x: x, compiler_options=level | plain).lower(0.0).compile()
-    except jax.errors.JaxRuntimeError:  # an XLA without these options
-        return level
-    return level | plain
 
 
 def key_of(state: TrainState, name: str, number) -> jax.Array:

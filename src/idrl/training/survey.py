@@ -10,7 +10,7 @@ import numpy as np
 from idrl import ids
 from idrl.agents import Agent
 from idrl.envs.base import mask_of
-from idrl.training.learner import quick
+from idrl.training.ahead import quick
 from idrl.training.program import TrainState
 
 

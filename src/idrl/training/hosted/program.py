@@ -22,6 +22,7 @@ import numpy as np
 from idrl.agents import Agent
 from idrl.envs.host import HostEnv, Vector
 from idrl.replay import ring
+from idrl.training.ahead import quick
 from idrl.training.batching import over_seeds
 from idrl.training.evaluation import Score
 from idrl.training.health import hold
@@ -30,9 +31,10 @@ from idrl.training.hosted.env_state import HostEnvState, Shown, Waiting
 from idrl.training.hosted.evaluation import HostEvaluator
 from idrl.training.hosted.examples import random_examples
 from idrl.training.hosted.fleet import Ends, Fleet, HostRollout, by_seed
+from idrl.training.hosted.host_replay import HostReplay
 from idrl.training.hosted.locating import locate
 from idrl.training.hosted.tape import FrameTape
-from idrl.training.learner import EXAMPLE_STEPS, SAME, SEEDS, Learner, quick
+from idrl.training.learner import EXAMPLE_STEPS, SAME, SEEDS, STEPS_SEEDS, Learner
 from idrl.training.program import Between, Episodes, TrainState, acting_view, learning_view, nothing
 from idrl.training.seeding import env_seeds, stream
 from idrl.training.spec import Evaluation, Training
@@ -59,6 +61,9 @@ class Hosted(Learner):
         )  # fmt: skip
         self.env = env
         self.frames = FrameTape(self) if env.stack > 1 else None
+        self.host = HostReplay(self) if self.learning.replay_place == "host" else None
+        if self.host is not None and self.cadence.distributions_every_steps:
+            self._choose_states = self.host.choose_states
         self.evaluator = HostEvaluator(self, env)
         self.vector: Vector | None = None
         self.now: HostEnvState | None = None  # where the vector's environments are
@@ -88,7 +93,8 @@ class Hosted(Learner):
 
     def _updating(self, count: int):
         update = functools.partial(self._update_all, count)
-        specs = (SEEDS, SEEDS, SAME, SAME), (SEEDS, SEEDS)
+        given = (STEPS_SEEDS,) * 3 if self.host is not None else ()
+        specs = (SEEDS, SEEDS, SAME, SAME, *given), (SEEDS, SEEDS)
         used = () if self.debug else (0, 1)
         return jax.jit(self._over_devices(update, *specs), donate_argnums=used)
 
@@ -135,6 +141,8 @@ class Hosted(Learner):
         """Queue the acting of a vector step."""
         if self.frames is not None:
             self.frames.record(rollout.t, rollout.fleet.obs)
+        if self.host is not None and self.host.rows is not None:
+            self.host.rows.write(rollout.t, by_seed(rollout.fleet.obs, self.seeds))
         shown, moving = self._show(rollout.fleet), (state.replay, state.worlds)
         moving, diagnostics, action = act(
             acting_view(state), moving, shown, diagnostics, np.int32(rollout.t)
@@ -146,7 +154,9 @@ class Hosted(Learner):
         self, state: TrainState, sums, count: int, written: int, first: int, copy: int | None = None
     ):  # fmt: skip
         """Queue `count` updates, and behind them iteration `copy`'s renewal of the targets."""
-        if count:
+        if count and self.host is not None:
+            state, sums = self.host.updates(state, sums, count, written, first)
+        elif count:
             numbers = np.int32(written), np.int32(first)
             after, sums = self._update(count)(learning_view(state), sums, *numbers)
             state = after._replace(worlds=state.worlds, best=state.best, states=state.states)
@@ -159,8 +169,9 @@ class Hosted(Learner):
             return lambda: result
         return self.thread.submit(call, *args).result
 
-    def _update_all(self, count: int, state: TrainState, sums, written, first):
-        state, metrics = self._updates(state, written, first, count)
+    def _update_all(self, count: int, state: TrainState, sums, written, first, *given):
+        batches = self.host.batches(*given) if self.host is not None else None
+        state, metrics = self._updates(state, written, first, count, batches)
         return state, jax.tree.map(lambda total, x: total + x.sum(0), sums, metrics)
 
     # -- the program --------------------------------------------------------------------------
@@ -173,6 +184,8 @@ class Hosted(Learner):
         seed = env_seeds(keys, "env", 0, self.envs).reshape(-1)
         fleet = fleets.begin(self.env, vector, seed)
         state = self._begin(keys, examples)
+        if self.host is not None:
+            self.host.take(state, self.host.empty())
         rollout = HostRollout(vector, fleet, fleets.open_journal(self.env, seed), 0)
         ends = Ends(self.seeds)
         for _ in range(self.cadence.warmup_vector_steps):
@@ -215,13 +228,14 @@ class Hosted(Learner):
     ) -> tuple[TrainState, tuple[Score, Any]]:
         env_state: HostEnvState = state.worlds
         score = self.evaluator.window(state, number, between)
-        state, better = self._keep(state._replace(worlds=env_state.waiting), score)
+        state, obs = self._apart(state._replace(worlds=env_state.waiting))
+        state, better = self._keep(state, score)
         journal = env_state.journal
         if int(number) % self.env.reseed_every == 0:
             # For the ends of the episodes that are under way; 0 gave those of the start.
             next_seed = env_seeds(state.key, "env", int(number) + 1, self.envs)
             journal = journal._replace(next_seed=next_seed.reshape(-1))
-        return self._settle(state, env_state, journal=journal), (score, better)
+        return self._settle(self._whole(state, obs), env_state, journal=journal), (score, better)
 
     def score_best(self, state: TrainState, episodes: int, limit_steps: int) -> Score:
         return self.evaluator.episodes(state, episodes, limit_steps)
@@ -240,13 +254,16 @@ class Hosted(Learner):
         shape, dtype = (None, *journal.actions.shape[1:]), journal.actions.dtype
         journal = journal._replace(actions=SimpleNamespace(shape=shape, dtype=dtype))  # type: ignore[arg-type]
         fleet = fleets.blank(self.env, count)
+        if self.host is not None:
+            state = self._whole(state, self.host.like)
         return state._replace(worlds=HostEnvState(state.worlds, fleet, journal))
 
     def place(self, tree: Any) -> Any:
         if tree.worlds is None:  # of who only plays
             return self._spread(tree)
         waiting, fleet, journal = tree.worlds
-        state = self._spread(tree._replace(worlds=waiting))
+        tree, obs = self._apart(tree._replace(worlds=waiting))
+        state = self._whole(self._spread(tree), None if obs is None else np.array(obs))
         return state._replace(worlds=HostEnvState(state.worlds, fleet, journal))
 
     def locate(self, state: TrainState, start: Any, index: int) -> str:
@@ -283,11 +300,28 @@ class Hosted(Learner):
         if env_state is not self.now:
             fleet, journal = fleets.replay_journal(self.env, vector, fleet, journal, t)
         self.now = None
-        return state._replace(worlds=env_state.waiting), HostRollout(vector, fleet, journal, t)
+        state, obs = self._apart(state._replace(worlds=env_state.waiting))
+        if self.host is not None:
+            self.host.take(state, obs)
+        return state, HostRollout(vector, fleet, journal, t)
 
     def _join(self, state: TrainState, rollout: HostRollout) -> TrainState:
+        if self.host is not None:
+            state = self._whole(state, self.host.give_back())
         self.now = HostEnvState(state.worlds, rollout.fleet, rollout.close())
         return state._replace(worlds=self.now)
+
+    def _apart(self, state: TrainState) -> tuple[TrainState, Any]:
+        """The device's part of a state, and the observations that the host keeps, if it does."""
+        if self.host is None:
+            return state, None
+        return self._whole(state, None), state.replay.obs
+
+    def _whole(self, state: TrainState, obs: Any) -> TrainState:
+        """Both together."""
+        if self.host is None:
+            return state
+        return state._replace(replay=state.replay._replace(obs=obs))
 
     def _settle(self, state: TrainState, before: HostEnvState, **changes) -> TrainState:
         """A state whose environments are where they were `before`."""
@@ -304,7 +338,9 @@ class Hosted(Learner):
             _, diagnostics, _ = jax.eval_shape(
                 decide, acting_view(state), state.worlds, self._show(fleet), 0
             )
-            _, metrics = jax.eval_shape(functools.partial(self._updates, count=1), state, 2, 0)
+            batches = None if self.host is None else self.host.batches_like(state)
+            updates = functools.partial(self._updates, count=1)
+            _, metrics = jax.eval_shape(updates, state, 2, 0, batches=batches)
             self.sums = (list(diagnostics), list(metrics))
         zeros = np.zeros(self.seeds, np.float32)
         return self._spread(tuple(dict.fromkeys(names, zeros) for names in self.sums))

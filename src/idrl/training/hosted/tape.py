@@ -54,6 +54,9 @@ class FrameTape:
         """What was left out, from pieces: the number of the first row, and rows `[n, N, ...]`."""
         program = self.program
         like, seeds = program.like().replay.obs, PartitionSpec("seeds")
+        if program.host is not None:
+            obs = self._on_host(iteration, pieces)
+            return state._replace(replay=state.replay._replace(obs=obs))
         rows, frame = program.replay_rows, like.shape[3:]
         where = None if program.mesh is None else NamedSharding(program.mesh, seeds)
         ring = jax.jit(lambda: jnp.zeros(like.shape, like.dtype), out_shardings=where)()
@@ -78,3 +81,14 @@ class FrameTape:
                 chunk[:, : len(part)] = by_seed.swapaxes(0, 1)
                 ring = lay(ring, chunk, at)
         return state._replace(replay=state.replay._replace(obs=ring))
+
+    def _on_host(self, iteration: int, pieces: Iterable[tuple[int, np.ndarray]]) -> np.ndarray:
+        """The same where the host keeps the replay's frames."""
+        program, (oldest, written, _) = self.program, self.span(iteration)
+        obs = program.host.empty()
+        for first, piece in pieces:
+            number = first + np.arange(len(piece))
+            there = (number >= oldest) & (number < written)
+            rows = piece[there].reshape(-1, *obs.shape[:1], *obs.shape[2:]).swapaxes(0, 1)
+            obs[:, number[there] % program.replay_rows] = rows
+        return obs
