@@ -153,6 +153,35 @@ def test_without_a_gpu_one_line_says_how_long(monkeypatch):
     assert sizing.without_gpu(*sized()) is None
 
 
+def test_a_run_that_ends_before_it_learns_is_told_so():
+    said = sizing.too_short(sized(steps=250)[1])
+    assert said.startswith("learning starts after 200,192 random frames, and --frames is 1,000")
+    assert "makes 200,448 frames and 16 updates" in said  # a whole vector step, and one more
+    assert "--frames of more than 200,192" in said
+    assert sizing.too_short(sized(steps=50_048)[1]) is not None
+    assert sizing.too_short(sized(steps=50_049)[1]) is None
+    said = sizing.too_short(
+        resolve("dqn", "minatar/breakout", changes=[{"training": {"steps": 100}}])
+    )
+    assert said.startswith("learning starts after 5,000 random steps, and --steps is 100: the run")
+    assert "makes 5,001 steps and 1 update, " in said
+
+
+@pytest.mark.parametrize("length", [["--steps", "15"], ["--set", "training.steps=15"]])
+def test_a_short_run_says_so_before_it_trains(length, tmp_path, capsys, monkeypatch):
+    def begin(*_, **__):
+        raise idrl.IdrlError("begun.")
+
+    monkeypatch.setattr(api, "_go", begin)
+    arguments = ["train", "dqn", "deep_sea/4", "--out", str(tmp_path / "run"), *length]
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("idrl: learning starts after 40 random steps")
+    assert "begun" in error
+    assert main([*arguments[:-2], "--steps", "41"]) == 2
+    assert "learning starts" not in capsys.readouterr().err
+
+
 def test_deterministic_is_said_before_jax_starts():
     script = (
         "import os; from idrl.system import devices; devices.prepare(True); import jax; "

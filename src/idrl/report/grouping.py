@@ -131,8 +131,9 @@ def sections(records: Sequence[Record]) -> tuple[list[Section], list[LeftOut]]:
         task, options = _task(record.env)
         key = (family_of(task), options, _protocol(record.config))
         by_task.setdefault((*key, task), []).append(record)
-    for (*key, task), mine in sorted(by_task.items()):
-        section = found.setdefault(tuple(key), Section(*key))
+    for (family, options, protocol, task), mine in sorted(by_task.items()):
+        key = (family, options, protocol)
+        section = found.setdefault(key, Section(*key))
         section.tasks[task] = _groups(mine, left_out)
     return list(found.values()), left_out
 
