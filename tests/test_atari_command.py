@@ -1,6 +1,7 @@
 """What `idrl train … atari/GAME` refuses, estimates and shows; no emulator is needed for it."""
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from idrl.agents import Agent
 from idrl.cli.app import main, parser
 from idrl.config import resolve
 from idrl.envs import HostEnv
-from idrl.runs import api, sizing
+from idrl.runs import api, evaluating, sizing
 from idrl.runs.display import LiveDisplay
 from idrl.runs.session import prepare_memory
 from idrl.schema import flat
@@ -104,11 +105,11 @@ def test_a_score_is_over_frames_or_episodes(tmp_path):
 
 
 def test_a_score_over_frames_in_which_nothing_ends_is_none(monkeypatch, capsys):
-    run = SimpleNamespace(config=resolve("dqn", "atari/pong"), seeds=range(2))
+    run = SimpleNamespace(config=resolve("dqn", "atari/pong"), seeds=range(2), deterministic=False)
     nan = float("nan")
     score = Score(*(np.array(x) for x in ([3.0, nan], [1.0, nan], [4, 0], [7.0, nan])), {})
     monkeypatch.setattr(api, "open_run", lambda path: run)
-    monkeypatch.setattr(api, "evaluate", lambda run, episodes, frames: score)
+    monkeypatch.setattr(api, "evaluate", lambda run, **how: score)
     assert main(["evaluate", "x", "--frames", "100"]) == 0
     told = capsys.readouterr().out
     assert "no episode ended" in told
@@ -153,6 +154,35 @@ def test_without_a_gpu_one_line_says_how_long(monkeypatch):
     assert sizing.without_gpu(*sized()) is None
 
 
+def test_a_run_that_ends_before_it_learns_is_told_so():
+    said = sizing.too_short(sized(steps=250)[1])
+    assert said.startswith("learning starts after 200,192 random frames, and --frames is 1,000")
+    assert "makes 200,448 frames and 16 updates" in said  # a whole vector step, and one more
+    assert "--frames of more than 200,192" in said
+    assert sizing.too_short(sized(steps=50_048)[1]) is not None
+    assert sizing.too_short(sized(steps=50_049)[1]) is None
+    said = sizing.too_short(
+        resolve("dqn", "minatar/breakout", changes=[{"training": {"steps": 100}}])
+    )
+    assert said.startswith("learning starts after 5,000 random steps, and --steps is 100: the run")
+    assert "makes 5,001 steps and 1 update, " in said
+
+
+@pytest.mark.parametrize("length", [["--steps", "15"], ["--set", "training.steps=15"]])
+def test_a_short_run_says_so_before_it_trains(length, tmp_path, capsys, monkeypatch):
+    def begin(*_, **__):
+        raise idrl.IdrlError("begun.")
+
+    monkeypatch.setattr(api, "_go", begin)
+    arguments = ["train", "dqn", "deep_sea/4", "--out", str(tmp_path / "run"), *length]
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("idrl: learning starts after 40 random steps")
+    assert "begun" in error
+    assert main([*arguments[:-2], "--steps", "41"]) == 2
+    assert "learning starts" not in capsys.readouterr().err
+
+
 def test_deterministic_is_said_before_jax_starts():
     script = (
         "import os; from idrl.system import devices; devices.prepare(True); import jax; "
@@ -162,6 +192,26 @@ def test_deterministic_is_said_before_jax_starts():
     done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True)
     flags = "--xla_cpu_enable_fast_math=false --xla_gpu_deterministic_ops=true"
     assert done.stdout.strip() == f"{flags} True {devices.cores()}", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("trained", "flags", "asked"),
+    [(False, [], False), (False, ["--deterministic"], True), (True, [], True)],
+)
+def test_an_evaluation_is_deterministic_where_it_is_asked_or_the_run_was(
+    trained, flags, asked, tmp_path, capsys, monkeypatch
+):
+    told = []
+    monkeypatch.setattr(
+        evaluating, "prepare", lambda deterministic=False: told.append(deterministic)
+    )
+    run = made_up_run(tmp_path / "run", env="deep_sea/10")
+    (run / "config.toml").write_text(tomli_w.dumps(api.to_dict(resolve("dqn", "deep_sea/10"))))
+    about = json.loads((run / "run.json").read_text()) | {"deterministic": trained}
+    (run / "run.json").write_text(json.dumps(about))
+    assert main(["evaluate", str(run), *flags]) == 2
+    assert "no weights to load" in capsys.readouterr().err
+    assert told == [True] * asked, "before anything is computed"
 
 
 def test_deterministic_too_late_is_refused_on_a_gpu(monkeypatch):

@@ -55,11 +55,13 @@ def test_every_game_has_a_score_of_every_agent(capsys):
         ("gym/ALE/MsPacman-v5", "ms_pacman"),
         ("gym/VideoPinballNoFrameskip-v4", "video_pinball"),
         ("gym/CartPole-v1", None),
+        ("atari/defender", "defender"),
+        ("gym/ALE/Surround-v5", "surround"),
         ("minatar/breakout", None),
         ("atari/adventure", None),
     ],
 )
-def test_environments_are_the_papers_games(env, game):
+def test_environments_are_atari_games(env, game):
     assert paper.game_of(env) == game
 
 

@@ -14,7 +14,8 @@ from idrl.report.reading import read_runs
 from idrl.report.reference import Published, for_task
 from idrl.report.statistics import estimate
 from idrl.report.style import _FIXED, look
-from idrl.report.writing import make_report
+from idrl.report.tables import sheets
+from idrl.report.writing import _names, make_report
 
 
 def rows(path):
@@ -161,6 +162,57 @@ def test_tasks_and_protocols_are_kept_apart(tmp_path, capsys):
     assert {p.name for p in (tmp_path / "out").iterdir() if p.is_dir()} == {
         "cartpole", "deep_sea-1", "deep_sea-2",
     }  # fmt: skip
+
+
+def test_ways_to_play_are_kept_apart_and_named(tmp_path):
+    ways = (
+        "atari/pong", "atari/pong?sticky=0.25", "atari/breakout?sticky=0.25", "minatar/breakout",
+        "minatar/breakout?limit=1000", "gym/ALE/Pong-v5", "gym/PongNoFrameskip-v4",
+        "bsuite/catch?noise=0.1", "bsuite/catch?noise=1.0",
+    )  # fmt: skip
+    for number, env in enumerate(ways):
+        made_up_run(tmp_path / str(number), env=env)
+    made_up_run(tmp_path / "a", env="atari/pong?sticky=0.25&life_loss=0")
+    made_up_run(tmp_path / "b", env="atari/pong?life_loss=0&sticky=0.25", seed=3)
+    found, _ = sections(read_runs([tmp_path])[0])
+    assert {section.name: sorted(section.tasks) for section in found} == {
+        "atari": ["atari/pong"],
+        "atari?sticky=0.25": ["atari/breakout?sticky=0.25", "atari/pong?sticky=0.25"],
+        "atari?life_loss=0&sticky=0.25": ["atari/pong?life_loss=0&sticky=0.25"],
+        "bsuite": ["bsuite/catch?noise=0.1", "bsuite/catch?noise=1.0"],  # levels of one task
+        "gym/ALE/GAME-v5": ["gym/ALE/Pong-v5"],
+        "gym/GAMENoFrameskip-v4": ["gym/PongNoFrameskip-v4"],
+        "minatar": ["minatar/breakout"],
+        "minatar?limit=1000": ["minatar/breakout?limit=1000"],
+    }
+    titles = [section.title for section in found]
+    assert "minatar?limit=1000: 1,000 steps, evaluated every 100 for 50" in titles
+    assert {"atari", "atari-sticky-0-25", "minatar-limit-1000"} <= set(_names(found))
+
+
+@pytest.mark.parametrize(
+    ("game", "low", "high"), [("defender", 2874.5, 18688.9), ("surround", -10.0, 6.5)]
+)
+def test_games_that_the_paper_leaves_out_are_atari_too(game, low, high, tmp_path):
+    for name in (game, "pong"):
+        made_up_run(tmp_path / name, "c51-ids", f"atari/{name}", level=10.0)
+    (section,), _ = sections(read_runs([tmp_path])[0])
+    assert (section.unit, section.length) == ("frames", 4_000)
+    curve = Published("dqn", np.array([400.0]), np.array([1.0]))
+    assert for_task({game: [curve]}, f"atari/{game}")
+    score = section.tasks[f"atari/{game}"]["c51-ids"].scores().mean()
+    percent = 100 * (score - low) / (high - low)
+    found = {sheet.name: sheet for sheet in sheets(section)}
+    assert found["scores"].rows[0 if game == "defender" else 1][-3:] == [
+        pytest.approx(percent), None, None,
+    ]  # fmt: skip
+    lines = {line[0]: line[2:] for line in found["games-normalised"].rows}
+    assert lines[game.title()] == [pytest.approx(percent), None]
+    assert lines["median"] == lines["Pong"], "the paper's games alone"
+    assert "are not in the paper" in found["games-normalised"].notes[-1]
+    both = [percent, lines["Pong"][0]]
+    assert found["aggregates"].rows[0][4] == pytest.approx(np.mean(both) / 100)
+    assert "human-normalised" in found["aggregates"].notes[0]
 
 
 def test_settings_of_one_agent_are_told_apart_and_seeds_pooled(tmp_path):

@@ -95,6 +95,10 @@ def parser() -> argparse.ArgumentParser:
         "--frames", type=positive,
         help="for atari/…: instead, the mean over the episodes completed in so many frames",
     )  # fmt: skip
+    c.add_argument(
+        "--deterministic", action="store_true",
+        help="make a GPU compute the same bits every time, as it does for runs trained so",
+    )  # fmt: skip
     c.set_defaults(call=_evaluate)
 
     c = commands.add_parser("explain", help="show why a trained agent acts as it does")
@@ -224,7 +228,10 @@ def _evaluate(options, console) -> int:
     from idrl.system.tables import TextTable
 
     run = api.open_run(options.run)
-    score = api.evaluate(run, episodes=options.episodes, frames=options.frames)
+    score = api.evaluate(
+        run, episodes=options.episodes, frames=options.frames,
+        deterministic=options.deterministic or run.deterministic,
+    )  # fmt: skip
     rows = []
     for i, seed in enumerate(run.seeds):
         n = int(score.episodes[i])

@@ -1,4 +1,5 @@
-"""Runs sorted into what may stand in one table: one family of tasks, one protocol."""
+"""Runs sorted into what may stand in one table: one family of tasks, played and evaluated in one
+way."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from idrl.report.paper import FAMILY, FRAMES_PER_STEP, game_of
+from idrl.report.paper import FRAMES_PER_STEP, family_of, game_of
 from idrl.report.reading import LeftOut, Record, Seed
 from idrl.report.style import Look, look
 from idrl.system import words
@@ -18,6 +19,9 @@ _MORE = 1_000  # points of a curve beyond which it is thinned
 _OWN = {("", name) for name in ("agent", "env", "seed", "seeds")} | {
     ("training", name) for name in ("log_every_steps", "keep_weights")
 }
+# Options of a name that suites sweep over, as bsuite does: levels of one task, which its tables
+# average. All others, such as sticky actions or a time limit, say how tasks are played.
+LEVELS = ("height", "noise", "width")
 
 
 class Protocol(NamedTuple):
@@ -64,19 +68,24 @@ class Group:
 
 @dataclass
 class Section:
-    """What stands in one table: tasks of one family under one protocol."""
+    """What stands in one table: tasks of one family, with the same options, under one protocol."""
 
     family: str
+    options: str  # how its tasks are played, as names say it: sticky=0.25
     protocol: Protocol
     tasks: dict[str, dict[str, Group]] = field(default_factory=dict)  # by task, then label
 
     @property
-    def title(self) -> str:
-        return f"{self.family}: {self.protocol}"
+    def name(self) -> str:
+        return f"{self.family}?{self.options}" if self.options else self.family
 
     @property
-    def of_paper(self) -> bool:
-        """All its tasks are games that the paper has scores of."""
+    def title(self) -> str:
+        return f"{self.name}: {self.protocol}"
+
+    @property
+    def of_atari(self) -> bool:
+        """All its tasks are games with a human's score."""
         return all(game_of(task) for task in self.tasks)
 
     @property
@@ -96,9 +105,9 @@ class Section:
 
     @property
     def _unit(self) -> tuple[str, int]:
-        """What its runs say that they are counted in. The paper's games are counted in frames,
-        also those of runs that do not say."""
-        if self.of_paper:
+        """What its runs say that they are counted in. Atari's games are counted in frames, also
+        those of runs that do not say."""
+        if self.of_atari:
             return "frames", FRAMES_PER_STEP
         labels = (group for groups in self.tasks.values() for group in groups.values())
         units = {record.unit for group in labels for record in group.records}
@@ -114,19 +123,27 @@ class Section:
 
 
 def sections(records: Sequence[Record]) -> tuple[list[Section], list[LeftOut]]:
-    """Sorted by family and protocol, and the runs that repeat seeds of others."""
+    """Sorted by family, options and protocol, and the runs that repeat seeds of others."""
     left_out: list[LeftOut] = []
     found: dict[tuple, Section] = {}
     by_task: dict[tuple, list[Record]] = {}
     for record in sorted(records, key=lambda r: (r.env, r.agent, str(r.path))):
-        family = record.env.partition("?")[0].partition("/")[0]
-        if game_of(record.env):
-            family = FAMILY
-        by_task.setdefault((family, _protocol(record.config), record.env), []).append(record)
-    for (family, protocol, env), mine in sorted(by_task.items()):
-        section = found.setdefault((family, protocol), Section(family, protocol))
-        section.tasks[env] = _groups(mine, left_out)
+        task, options = _task(record.env)
+        key = (family_of(task), options, _protocol(record.config))
+        by_task.setdefault((*key, task), []).append(record)
+    for (family, options, protocol, task), mine in sorted(by_task.items()):
+        key = (family, options, protocol)
+        section = found.setdefault(key, Section(*key))
+        section.tasks[task] = _groups(mine, left_out)
     return list(found.values()), left_out
+
+
+def _task(env: str) -> tuple[str, str]:
+    """The name with its options in one order, and those that keep it apart from others."""
+    path, _, query = env.partition("?")
+    given = sorted(filter(None, query.split("&")))
+    apart = [option for option in given if option.partition("=")[0] not in LEVELS]
+    return "?".join(filter(None, (path, "&".join(given)))), "&".join(apart)
 
 
 def _protocol(config: dict[str, Any]) -> Protocol:

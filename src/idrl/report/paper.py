@@ -20,14 +20,15 @@ from idrl.report.sheets import Column, Sheet
 PINBALL = "video_pinball"
 PRINTED_PINBALL = 0.0  # reproduces Table 1
 FRAMES_PER_STEP = 4  # of the games' action repeat
-FAMILY = "atari"  # that its games are tasks of, whoever emulates them
+LEFT_OUT = "Defender and Surround, which complete the usual 57 games, are not in the paper"
+FAMILY = "atari"  # that its games are tasks of
 
 
 class PaperGame(NamedTuple):
     title: str
     random: float
     human: float
-    scores: dict[str, float]  # by agent
+    scores: dict[str, float]  # by agent; none of a game that is not in the paper
 
     def normalised(self, score):
         """Percent of the way from random play to a human's."""
@@ -53,24 +54,45 @@ def games(*, printed: bool = True) -> dict[str, PaperGame]:
     return found
 
 
+@functools.cache
+def all_games(*, printed: bool = True) -> dict[str, PaperGame]:
+    """The usual 57: the paper's, and the two that it leaves out. Their scores of random play and of
+    a human are DQN Zoo's (`atari_data.py`), which has the paper's numbers for the other 55."""
+    found = dict(games(printed=printed))
+    for row in _rows("other_games.csv"):
+        found[row["game"]] = PaperGame(row["title"], float(row["random"]), float(row["human"]), {})
+    return found
+
+
 def agents() -> list[str]:
     """Agents with a score for every game."""
     return list(next(iter(games().values())).scores)
 
 
+_GYM = re.compile(r"(ALE/)?(\w+?)((?:NoFrameskip|Deterministic)?-v\d+)")  # prefix, game, version
+
+
 def game_of(env: str) -> str | None:
-    """The paper's game that an environment's name stands for: atari/pong, gym/ALE/Pong-v5, …"""
-    name = env.partition("?")[0]
-    family, _, rest = name.partition("/")
+    """The Atari game that an environment's name stands for: atari/pong, gym/ALE/Pong-v5, …"""
+    family, _, rest = env.partition("?")[0].partition("/")
     if family in (FAMILY, "ale"):
         words = rest
-    elif family == "gym":
-        words = re.sub(r"(NoFrameskip|Deterministic)?-v\d+$", "", rest.removeprefix("ALE/"))
-        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", words)
+    elif family == "gym" and (found := _GYM.fullmatch(rest)):
+        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", found[2])
     else:
         return None
     words = words.lower().replace("-", "_")
-    return words if words in games() else None
+    return words if words in all_games() else None
+
+
+def family_of(env: str) -> str:
+    """What an environment's name says before its task. Gymnasium's games have sticky actions or
+    other frames to an action by their version, so each version is a family of its own."""
+    family, _, rest = env.partition("?")[0].partition("/")
+    if not game_of(env):
+        return family
+    found = _GYM.fullmatch(rest) if family == "gym" else None
+    return FAMILY if found is None else f"gym/{found[1] or ''}GAME{found[3]}"
 
 
 def aggregate(agent: str, *, printed: bool) -> tuple[float, float]:
@@ -113,4 +135,4 @@ def per_game() -> Sheet:
         [game.title, game.random, game.human, *game.scores.values()]
         for game in games(printed=False).values()
     ]
-    return Sheet("paper_games", "The paper's scores", columns, rows)
+    return Sheet("paper_games", "The paper's scores", columns, rows, [f"{LEFT_OUT}."])

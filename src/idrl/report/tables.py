@@ -8,7 +8,7 @@ import numpy as np
 
 from idrl.report import paper
 from idrl.report.grouping import Group, Section
-from idrl.report.paper import game_of, games
+from idrl.report.paper import all_games, game_of
 from idrl.report.sheets import Column, Sheet
 from idrl.report.statistics import (
     INTERVAL,
@@ -28,17 +28,17 @@ ONE = "One seed says nothing about the spread between seeds: no interval is give
 
 
 def normalised(section: Section, task: str, scores: np.ndarray) -> np.ndarray:
-    """Scores as fractions: of a human's where the paper has them, else of the range seen here."""
+    """Scores as fractions: of a human's on Atari, else of the range seen here."""
     game = game_of(task)
     if game:
-        return games()[game].normalised(scores) / 100
+        return all_games()[game].normalised(scores) / 100
     seen = np.concatenate([s.returns for g in section.tasks[task].values() for s in g.seeds])
     low, high = np.nanmin(seen), np.nanmax(seen)
     return (scores - low) / (high - low) if high > low else np.zeros_like(scores)
 
 
 def scale(section: Section) -> str:
-    if section.of_paper:
+    if section.of_atari:
         return "human-normalised: 0 is random play, 1 a human's (Video Pinball's random score: 0)"
     return "scaled by task: 0 is the lowest evaluation of any run here, 1 the highest"
 
@@ -58,8 +58,8 @@ def scores(section: Section) -> Sheet:
         Column("to", 3), Column("lowest seed", 3), Column("highest seed", 3),
         Column("last evaluation", 3),
     ]  # fmt: skip
-    of_paper = section.of_paper
-    if of_paper:
+    of_atari = section.of_atari
+    if of_atari:
         columns += [Column(name, 1) for name in ("human-normalised %", "paper", "paper %")]
     rows, single = [], False
     for task, groups in section.tasks.items():
@@ -77,13 +77,13 @@ def scores(section: Section) -> Sheet:
                 best.max(),
                 told.mean() if told.size else np.nan,
             ]
-            rows.append([*row, *(_beside_paper(task, group) if of_paper else ())])
+            rows.append([*row, *(_beside_paper(task, group) if of_atari else ())])
     notes = [PROTOCOL, *([ONE] if single else [])]
     return Sheet("scores", f"Scores, {section.title}", columns, rows, notes, keys=2)
 
 
 def _beside_paper(task: str, group: Group) -> list[float | None]:
-    game = games()[game_of(task) or ""]
+    game = all_games()[game_of(task) or ""]
     theirs = game.scores.get(group.agent)
     percent = game.normalised(group.scores().mean())
     return [percent, theirs, None if theirs is None else game.normalised(theirs)]
@@ -99,20 +99,21 @@ def game_table(section: Section, *, percent: bool) -> Sheet:
     columns += [Column(f"paper {agent}", 1) for agent in known]
     rows, by_reading = [], {}
     for printed in (True, False):
-        facts = games(printed=printed)
-        lines = []
+        facts = all_games(printed=printed)
+        lines, compared = [], []
         for task, groups in section.tasks.items():
             game = facts[game_of(task) or ""]
             values = [groups[x].scores().mean() if x in groups else None for x in labels]
-            values += [game.scores[agent] for agent in known]
+            values += [game.scores.get(agent) for agent in known]
             if percent:
                 values = [None if v is None else game.normalised(v) for v in values]
             lines.append([game.title, _seeds(groups.values()), *values])
-        by_reading[printed] = np.array([line[2:] for line in lines], float)
+            compared += [values] if game.scores else []
+        by_reading[printed] = np.array(compared, float)
         if printed:
             rows = lines
-    notes = [PROTOCOL]
-    if percent:
+    notes, others = [PROTOCOL], len(rows) - len(by_reading[True])
+    if percent and len(rows) > others:
         rows += [["median", "", *np.median(by_reading[True], axis=0)]]
         rows += [["mean, Video Pinball − 0", "", *by_reading[True].mean(0)]]
         rows += [["mean, Video Pinball − 16,256.9", "", *by_reading[False].mean(0)]]
@@ -121,6 +122,9 @@ def game_table(section: Section, *, percent: bool) -> Sheet:
             "– where an agent has not played them all. The paper's printed means follow from a "
             "random score of 0 on Video Pinball."
         )
+    if others:
+        left = "; medians and means leave them out" if percent else ""
+        notes.append(f"{paper.LEFT_OUT}{left}.")
     name, what = (
         ("games-normalised", "Human-normalised percent") if percent else ("games", "Scores")
     )
@@ -198,7 +202,7 @@ def summary(section: Section) -> Sheet:
 
 def sheets(section: Section) -> list[Sheet]:
     made = [scores(section)]
-    if section.of_paper:
+    if section.of_atari:
         made += [game_table(section, percent=True), game_table(section, percent=False)]
     made.append(aggregates(section))
     if len(section.labels()) > 1:

@@ -132,14 +132,14 @@ def _earlier(out: Path) -> list[str]:
 
 
 def _names(found: list[Section]) -> list[str]:
-    """A folder for each section: its family, numbered where several share it."""
+    """A folder for each section: its family and options, numbered where several share them."""
     names: list[str] = []
-    families = [section.family for section in found]
-    for family in families:
-        plain = re.sub(r"[^\w-]", "-", family)[:60] or "tasks"
-        alone = families.count(family) == 1 and plain not in names
+    given = [section.name for section in found]
+    for name in given:
+        plain = re.sub(r"[^\w-]", "-", name)[:60] or "tasks"
+        alone = given.count(name) == 1 and plain not in names
         tries = (f"{plain}-{number}" for number in itertools.count(1))
-        names.append(plain if alone else next(name for name in tries if name not in names))
+        names.append(plain if alone else next(one for one in tries if one not in names))
     return names
 
 

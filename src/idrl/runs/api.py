@@ -23,7 +23,7 @@ from idrl.runs.reading import modules_of, read_run
 from idrl.runs.resuming import changed, differences
 from idrl.runs.run import Run, open_run
 from idrl.runs.session import Display, Interrupted, prepare_memory, run_session
-from idrl.runs.sizing import check_memory, without_gpu
+from idrl.runs.sizing import check_memory, too_short, without_gpu
 from idrl.schema import merge, to_dict
 from idrl.storage import checkpoint
 from idrl.storage import sinks as guests
@@ -236,9 +236,9 @@ def _resume(
 def _check_here(agent: Agent, config: RunConfig, env: Env | HostEnv) -> None:
     """Refuse what does not fit into this machine; say what will take it long."""
     check_memory(agent, config, env)
-    told = without_gpu(agent, config)
-    if told is not None:
-        warnings.warn(told, stacklevel=3)
+    for told in (too_short(config), without_gpu(agent, config)):
+        if told is not None:
+            warnings.warn(told, stacklevel=3)
     if isinstance(env, HostEnv) and not env.repeats:
         warnings.warn(
             f"{env.name} shows something else when it is reset with the same seed again: a run on "

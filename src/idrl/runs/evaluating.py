@@ -36,6 +36,7 @@ LIMIT_STEPS = 108_000
 def evaluate(
     agent: Policy | Run | str | Path | Predictor, env: Any = None, *, episodes: int | None = None,
     seed: int | None = None, frames: int | None = None, limit_steps: int = LIMIT_STEPS,
+    deterministic: bool = False,
 ) -> Score:  # fmt: skip
     """Score an agent over whole episodes, by its evaluation rule.
 
@@ -52,6 +53,7 @@ def evaluate(
         frames: for Atari: score by the paper's protocol instead, the mean over the episodes
             completed in so many frames.
         limit_steps: an episode that is longer counts with the return it has by then.
+        deterministic: make a GPU compute the same bits every time, more slowly.
     """
     if episodes is not None and frames is not None:
         raise IdrlError("episodes and frames both say how long to play: omit one.")
@@ -62,6 +64,8 @@ def evaluate(
         raise IdrlError(f"limit_steps is {limit_steps}; it must be positive.")
     if seed is not None and not 0 <= seed < 2**31:
         raise IdrlError(f"seed is {seed}; it is a whole number from 0 to 2147483647.")
+    if deterministic:
+        prepare(deterministic=True)  # what follows may be the first to use JAX
     if not isinstance(agent, Policy | Run | str | Path):
         return _of_predictor(agent, env, episodes, frames, limit_steps, seed or 0)
     source = agent if isinstance(agent, Policy) else open_run(agent)

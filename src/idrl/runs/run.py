@@ -74,6 +74,11 @@ class Run:
         """Whether it has all its steps."""
         return self.steps >= self.config.training.steps
 
+    @property
+    def deterministic(self) -> bool:
+        """Whether it was begun with `--deterministic`."""
+        return bool(RunFolder.open(self.path).read_about().get("deterministic"))
+
     def _table(self, name: str) -> RecordTable:
         return RecordTable.of_rows(read_table(self.path / f"{name}.csv"), name)
 

@@ -1,5 +1,5 @@
-"""Whether a run can fit into memory, and whether it can end in anybody's time: asked before
-anything is allocated, from its config alone."""
+"""Whether a run can fit into memory, whether it is long enough to learn, and whether it can end in
+anybody's time: asked before anything is allocated, from its config alone."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from idrl.envs.declaring import STEPS
 from idrl.errors import IdrlError
 from idrl.replay.ring import columns
 from idrl.system.devices import cores
+from idrl.training.spec import cadence
 
 _COUNTED_SIDE = 84  # of the images whose convolutions' operations and time are known
 
@@ -141,6 +142,23 @@ def _limits() -> list[int]:
 def host_memory() -> int:
     """Bytes of the host's memory."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def too_short(config: RunConfig) -> str | None:
+    """A sentence on a run that is over before learning starts; None where it is longer."""
+    plan = cadence(config.training, config.evaluation, config.learning, 1, flexible=True)
+    if config.training.steps > plan.warmup_steps:
+        return None
+    unit = unit_of(config.env)
+    flag, each = unit if unit.name == "frames" else STEPS
+    counts = (config.training.steps, plan.warmup_steps, plan.steps_at(plan.total))
+    asked, random, made = (f"{count * each:,}" for count in counts)
+    return (
+        f"learning starts after {random} random {flag}, and --{flag} is {asked}: the run makes "
+        f"{made} {flag} and {plan.updates:,} update{'s' * (plan.updates > 1)}, so it learns next "
+        f"to nothing. Use --{flag} of more than {random}, or --set learning.learning_starts_steps "
+        f"to fewer than {config.training.steps:,} steps."
+    )
 
 
 def without_gpu(agent: Agent, config: RunConfig) -> str | None:
