@@ -45,6 +45,10 @@ def names(folder):
     return sorted(p.name for p in folder.iterdir())
 
 
+def files(named):
+    return [name for s in named for name in (s.name, s.copy)]
+
+
 def test_what_is_read_is_what_was_told(tape):
     rows = frames(47)
     tell(tape, rows[:25])
@@ -80,24 +84,58 @@ def test_only_what_is_named_stays(tape):
     (tape.folder / ".rows-1-2.zst.draft").write_bytes(b"half")
     (tape.folder / "notes.txt").write_text("somebody's own")
     segments.prune(tape.folder, named)
-    assert names(tape.folder) == sorted(["notes.txt", *(s.name for s in named)])
+    assert names(tape.folder) == sorted(["notes.txt", *files(named)])
     segments.prune(tape.folder / "nowhere", [])
+
+
+def damages(data):
+    flipped = bytearray(data)
+    flipped[len(data) // 2] ^= 1
+    return (None, b"", data[:-1], data + b"\0", bytes(flipped))
+
+
+def put(file, data):
+    file.unlink(missing_ok=True) if data is None else file.write_bytes(data)
 
 
 def test_every_byte_counts(tape):
     tell(tape, frames(20))
     named = tape.seal(0)
-    file = tape.folder / named[1].name
-    data = file.read_bytes()
-    flipped = bytearray(data)
-    flipped[len(data) // 2] ^= 1
-    for damage in (b"", data[:-1], data + b"\0", bytes(flipped)):
-        file.write_bytes(damage)
-        with pytest.raises(ValueError, match=f"{file.name} does not match its checksum"):
+    file, copy = tape.folder / named[1].name, tape.folder / named[1].copy
+    copy.unlink()
+    for damage in damages(file.read_bytes()):
+        put(file, damage)
+        why = "is missing" if damage is None else "does not match its checksum"
+        with pytest.raises(ValueError, match=f"replay/{file.name} {why} and has no intact copy"):
             segments.check(tape.folder, named)
-    file.unlink()
-    with pytest.raises(ValueError, match=f"replay/{file.name} is missing"):
-        segments.check(tape.folder, named)
+
+
+def test_any_one_damaged_file_is_rebuilt(tape):
+    tell(tape, frames(30))
+    named = tape.seal(0)
+    whole = {p: p.read_bytes() for p in tape.folder.iterdir()}
+    assert names(tape.folder) == sorted(files(named))
+    for file, data in whole.items():
+        for damage in damages(data):
+            put(file, damage)
+            segments.check(tape.folder, named)
+            why = "is missing" if damage is None else "does not match its checksum"
+            assert segments.repair(tape.folder, named) == f"replay/{file.name} {why}"
+            assert {p: p.read_bytes() for p in tape.folder.iterdir()} == whole
+    assert segments.repair(tape.folder, named) == ""
+    for segment in named:  # one of each pair
+        put(tape.folder / segment.copy, b"")
+    assert segments.repair(tape.folder, named).count("does not match") == 3
+
+
+def test_folders_of_before_there_were_copies_get_them(tape):
+    tell(tape, frames(20))
+    named = tape.seal(0)
+    for segment in named:
+        (tape.folder / segment.copy).unlink()
+    segments.check(tape.folder, named)
+    assert segments.repair(tape.folder, named) == ""
+    assert names(tape.folder) == sorted(files(named))
 
 
 def test_a_file_that_unpacks_to_more_is_refused_before_it_is(tape):

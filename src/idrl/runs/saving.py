@@ -132,6 +132,11 @@ class Saver:
             self.tape.close()
 
 
+def repair_frames(folder: RunFolder, meta: dict[str, Any]) -> str:
+    """Rebuild damaged files of the frames that a checkpoint names: which, in words, or nothing."""
+    return segments.repair(folder.replay, segments.parse(meta.get("segments", [])))
+
+
 def _named(place: Path) -> list[Segment]:
     """What a checkpoint names; nothing where it is damaged, since nobody will go on from it."""
     try:

@@ -18,7 +18,7 @@ from idrl.runs.cautions import Cautions
 from idrl.runs.keeping import Keeper, discard_after
 from idrl.runs.recording import Recorder
 from idrl.runs.resuming import Found, check_step, damage, find, load_state
-from idrl.runs.saving import Saver, disk
+from idrl.runs.saving import Saver, disk, repair_frames
 from idrl.schema import to_dict
 from idrl.storage import checkpoint
 from idrl.storage.folder import RunFolder
@@ -147,6 +147,8 @@ def _cut_back(folder: RunFolder, config: RunConfig, keep: bool, found: Found) ->
         checkpoint.set_aside(folder.checkpoints, list(found.damaged))
         told = damage(folder, found.damaged)
         warnings.warn(f"{told}; going on from {found.place.name}.", stacklevel=2)
+    if rebuilt := repair_frames(folder, found.meta):
+        warnings.warn(f"{rebuilt} (in {folder.path}); rebuilt from the other copy.", stacklevel=2)
     if found.differs:
         warnings.warn(
             f"the run will not equal one that has {config.training.steps:,} steps from the "

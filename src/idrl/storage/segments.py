@@ -3,17 +3,22 @@
 Rows come one at a time, in order. A thread compresses and writes every full piece while training
 goes on; where it cannot keep up, whoever appends waits, so that memory stays bounded. A piece lies
 there environment by environment: a frame compresses to little beside the one before it.
+
+Every piece is there twice: older ones are named by all checkpoints that are kept, so a single
+damaged file would be the end of the run. Whichever of the two is damaged is rebuilt from the other.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import math
 import os
 import queue
+import shutil
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +30,7 @@ from idrl.storage.files import open_plain, sync
 PIECE_BYTES = 64 * 2**20  # of frames before they are compressed
 _WAITING = 2  # pieces that may wait for the writer
 _LEVEL = 3
+_SAID = 3  # damaged files that are named; more are counted
 _LARGEST = 2**30  # bytes in a piece, of whatever version wrote it
 
 
@@ -39,6 +45,11 @@ class Segment(NamedTuple):
     @property
     def name(self) -> str:
         return f"rows-{self.first:012d}-{self.end - 1:012d}.zst"
+
+    @property
+    def copy(self) -> str:
+        """The name of the second file with the same bytes."""
+        return self.name.replace(".zst", ".copy.zst")
 
 
 class Segments:
@@ -107,15 +118,23 @@ def _write(folder: Path, first: int, rows: list[np.ndarray]) -> Segment:
     digest = hashlib.sha256(packed).hexdigest()
     segment = Segment(first, first + len(rows), len(packed), digest)
     folder.mkdir(exist_ok=True)
-    draft = folder / f".{segment.name}.draft"
+    for name in (segment.name, segment.copy):
+        with _whole(folder / name) as draft:
+            draft.write_bytes(packed)
+    return segment
+
+
+@contextlib.contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """A draft to write to, which is then there in its place, or not at all."""
+    draft = path.with_name(f".{path.name}.draft")
     try:
-        draft.write_bytes(packed)
+        yield draft
         sync(draft)
-        os.replace(draft, folder / segment.name)
+        os.replace(draft, path)
     except OSError:
         draft.unlink(missing_ok=True)  # it may be what fills the disk
         raise
-    return segment
 
 
 def parse(said: Any) -> list[Segment]:
@@ -135,16 +154,48 @@ def parse(said: Any) -> list[Segment]:
 
 
 def check(folder: Path, segments: Iterable[Segment]) -> None:
-    """Every byte, without unpacking them: ValueError with what is wrong."""
+    """Every byte, without unpacking them: ValueError where both files of a segment are wrong."""
     for segment in segments:
-        path = folder / segment.name
-        if not path.exists():
-            raise ValueError(f"{folder.name}/{segment.name} is missing")
-        with open_plain(path) as file:
-            same = os.fstat(file.fileno()).st_size == segment.bytes
-            same = same and hashlib.file_digest(file, "sha256").hexdigest() == segment.sha256
-        if not same:
-            raise ValueError(f"{folder.name}/{segment.name} does not match its checksum")
+        why = _wrong(folder, segment, segment.name)
+        if why and _wrong(folder, segment, segment.copy):
+            raise ValueError(f"{folder.name}/{segment.name} {why} and has no intact copy")
+
+
+def _wrong(folder: Path, segment: Segment, name: str) -> str:
+    """Why a file is not the segment's; empty where it is."""
+    path = folder / name
+    if not path.exists():
+        return "is missing"
+    with open_plain(path) as file:
+        same = os.fstat(file.fileno()).st_size == segment.bytes
+        same = same and hashlib.file_digest(file, "sha256").hexdigest() == segment.sha256
+    return "" if same else "does not match its checksum"
+
+
+def repair(folder: Path, segments: Iterable[Segment]) -> str:
+    """Rebuild what `check` lets pass: in words what was damaged, or nothing. Folders of earlier
+    versions have no copies at all, which is not damage: they get them."""
+    segments = list(segments)
+    single = not any((folder / segment.copy).exists() for segment in segments)
+    said = []
+    for segment in segments:
+        names = (segment.name, segment.copy)
+        wrong = {name: why for name in names if (why := _wrong(folder, segment, name))}
+        for name, why in wrong.items():
+            (intact,) = set(names) - set(wrong)
+            with _whole(folder / name) as draft:
+                _copy(folder / intact, draft)
+            if not (single and name == segment.copy):
+                said.append(f"{folder.name}/{name} {why}")
+    if segments:
+        sync(folder)
+    more = [f"and {len(said) - _SAID} more"] if len(said) > _SAID else []
+    return ", ".join(said[:_SAID] + more)
+
+
+def _copy(source: Path, target: Path) -> None:
+    with open_plain(source) as intact, target.open("wb") as file:
+        shutil.copyfileobj(intact, file)
 
 
 def read(folder: Path, segment: Segment, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
@@ -168,7 +219,7 @@ def read(folder: Path, segment: Segment, shape: tuple[int, ...], dtype: Any) -> 
 
 def prune(folder: Path, kept: Iterable[Segment]) -> None:
     """Delete what is not kept: old rows, and what a process that died left behind."""
-    names = {segment.name for segment in kept}
+    names = {name for segment in kept for name in (segment.name, segment.copy)}
     for path in [*folder.glob("rows-*.zst"), *folder.glob(".rows-*.draft")]:
         if path.name not in names:
             path.unlink()
