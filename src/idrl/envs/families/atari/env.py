@@ -45,7 +45,7 @@ class AtariEnv(HostEnv):
     obs_dtype = np.uint8
     masked = False
     stack = 4
-    reseed_every = 10  # a seeded reset takes as long as 200 steps
+    reseed_every = 10  # of runs from before the presets said it
 
     def __init__(
         self,
