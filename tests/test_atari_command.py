@@ -16,14 +16,16 @@ from run_folders import made_up_run
 import idrl
 from idrl.agents import Agent
 from idrl.cli.app import main, parser
-from idrl.config import resolve
+from idrl.config import RunConfig, resolve
 from idrl.envs import HostEnv
+from idrl.envs.families.atari.env import AtariEnv
 from idrl.runs import api, evaluating, sizing
 from idrl.runs.display import LiveDisplay
 from idrl.runs.session import prepare_memory
-from idrl.schema import flat
+from idrl.schema import build, flat
 from idrl.system import devices
 from idrl.training.evaluation import Score
+from idrl.training.hosted.program import Hosted
 
 
 class Stacked(HostEnv):
@@ -237,6 +239,20 @@ def test_freed_memory_is_kept_where_programs_are_large(monkeypatch, env, own, as
     prepare_memory(resolve("dqn", env))
     assert len(calls) == asked
     assert told == [("jax_cpu_enable_async_dispatch", False)] * bool(asked)
+
+
+def test_games_get_new_seeds_at_every_third_evaluation_or_as_their_run_began():
+    def every(config):
+        program = SimpleNamespace(training=config.training, env=AtariEnv)
+        return Hosted.reseed_every.fget(program)
+
+    now = resolve("dqn", "atari/pong")
+    assert every(now) == 3
+    before = api.to_dict(now)
+    del before["training"]["reseed_every"]  # as run folders have it that were made before
+    assert every(build(RunConfig, before)) == 10
+    with pytest.raises(idrl.IdrlError, match="a number of evaluations, or 0"):
+        resolve("dqn", "atari/pong", changes=[{"training": {"reseed_every": -1}}])
 
 
 def test_atari_is_shown_in_frames():

@@ -144,6 +144,29 @@ def test_for_evaluation_there_are_no_lost_lives():
 
 
 @pytest.mark.slow
+def test_games_that_rest_together_are_not_stepped():
+    """Five games for evaluation are two groups; the second rests after ten steps."""
+    env = env_of("pong")
+    plain, grouped = env._but(life_loss=False).make(5), env.for_evaluation().make(5)
+    seeds, nobody = np.arange(5), np.full(5, -1)
+    for vector in (plain, grouped):
+        vector.step(env.no_actions(5), seeds)
+    second, sent = grouped.groups[1].games[0], []
+    send = second.send
+    second.send = lambda actions: (sent.append(len(actions)), send(actions))
+    rng = np.random.default_rng(0)
+    for t in range(20):
+        move = rng.integers(0, env.num_actions, 5).astype(np.int32)
+        ours = grouped.step(env.only(np.arange(5) < (5 if t < 10 else 4), move), nobody)
+        theirs = plain.step(move, nobody)
+        playing = 5 if t < 10 else 4
+        check_same([[x[:playing] for x in ours[:5]]], [[x[:playing] for x in theirs[:5]]])
+    assert sent == [1] * 10
+    plain.close()
+    grouped.close()
+
+
+@pytest.mark.slow
 def test_a_journal_leads_back_to_where_games_were():
     """Of unequal histories, one of which was reset with a seed on the way."""
     env = env_of("breakout")

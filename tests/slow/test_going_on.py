@@ -23,19 +23,16 @@ SETTINGS = {
     },
     "training": {
         "steps": 310, "envs": 6, "log_every_steps": 70, "distributions_every_steps": 0,
+        "reseed_every": 2,
     },
     "evaluation": {"every_steps": 60, "steps": 15, "envs": 3},
 }  # fmt: skip
 
 
-class Rarely(Film):
-    reseed_every = 2
-
-
 @functools.cache
 def program():
     config = resolve("dqn", "film", changes=[SETTINGS], obs_shape=Film.obs_shape)
-    return make_program(config, Rarely())
+    return make_program(config, Film())
 
 
 def collect(state=None, iteration=0, **how):
@@ -68,6 +65,9 @@ def check_same(parts, whole):
 
 
 def test_from_every_block(whole):
+    """Before, between and after the evaluations 2, 4 and 6, which hand out new seeds."""
+    pending = [(p.state.worlds.journal.next_seed >= 0).all().item() for p in whole]
+    assert pending == [False, False, True, False, True, False, True]
     assert [p.steps for p in whole] == [48, 60, 120, 180, 240, 300, 312]
     for number, begun in enumerate(whole[:-1], 1):
         rest = list(collect(program().place(begun.state), begun.iteration))

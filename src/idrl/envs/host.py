@@ -73,7 +73,7 @@ class HostEnv:
     # last axis of `obs_shape`; the device keeps the others, and so does the replay.
     stack: int = 1
     repeat_first: bool = False  # what comes before an episode's first frame: it again, or zeros
-    reseed_every: int = 1  # evaluations between new seeds (see training.fleet)
+    reseed_every: int = 1  # evaluations between new seeds, unless `training.reseed_every` says so
     timeout_terminates: bool = False  # learn from a time limit as from an end
     repeats: bool = True  # a reset with the same seed was seen to show the same
 

@@ -34,6 +34,9 @@ class Training:
     distributions_every_steps: int = 0  # 0: never; the presets switch them on
     env_timeout_s: float = 120.0  # of one call of an environment on the host; 0 waits for ever
     keep_weights: int = 0  # how many are kept, after the evaluations 1, 2, 4, 8, …
+    # Evaluations between new seeds of environments on the host (training.hosted.fleet); 0: as many
+    # as the environment says, as all runs had before there was this setting.
+    reseed_every: int = 0
 
     def check(self, where: str) -> None:
         if self.distributions_every_steps < 0:
@@ -45,6 +48,11 @@ class Training:
         if not 0 <= self.keep_weights <= _MOST_KEPT:
             raise IdrlError(
                 f"{where}.keep_weights is {self.keep_weights}; it is from 0 to {_MOST_KEPT}."
+            )
+        if self.reseed_every < 0:
+            raise IdrlError(
+                f"{where}.reseed_every is {self.reseed_every}; it is a number of evaluations, or 0 "
+                "for as many as the environment says."
             )
         if self.env_timeout_s < 0:
             raise IdrlError(f"{where}.env_timeout_s is {self.env_timeout_s}; it is ≥ 0.")

@@ -28,17 +28,17 @@ def window_episodes(
     between: Between = nothing,
 ) -> list[list[tuple[float, int]]]:  # fmt: skip
     """For each of `seeds`, whose environments lie side by side, return and length of the episodes
-    that count in a window of `steps`."""
+    that count in a window of `steps`. Who cannot play one of them any more stops."""
     fleet = fleets.begin(env, vector, seed)
     windows = [Window(seed.size // seeds, steps) for _ in range(seeds)]
-    nobody, over = np.full(seed.size, NO_SEED), False
-    while not over:
+    nobody, playing = np.full(seed.size, NO_SEED), np.ones(seed.size, bool)
+    while playing.any():
         between()
-        fleet = fleets.advance(vector, fleet, act(fleet), nobody)
+        fleet = fleets.advance(vector, fleet, env.only(playing, act(fleet)), nobody)
         seen = (fleet.ended, fleet.episode_return, fleet.episode_length)
-        each = zip(*(by_seed(x, seeds) for x in seen), strict=True)
-        # All of them, also those that know enough: none may stop the others' counting.
-        over = all([w.add(*x) for w, x in zip(windows, each, strict=True)])
+        for window, *part in zip(windows, *(by_seed(x, seeds) for x in seen), strict=True):
+            window.add(*part)
+        playing = np.concatenate([window.needed for window in windows])
     return [window.scores() for window in windows]
 
 

@@ -2,10 +2,9 @@
 
 An environment on the host cannot be copied into a checkpoint. But it does the same again when it is
 reset with the same seed and given the same actions, so the journal keeps for each its last seeded
-reset and the actions since. So that this stays short, evaluations (every `reseed_every`-th of them)
-hand out new seeds, which each environment takes at the next natural end of an episode: on a
-schedule, not when a checkpoint happens to be written, because the clock must not decide what a run
-computes.
+reset and the actions since. So that this stays short, evaluations (`training.reseed_every`) hand
+out new seeds, which each environment takes at the next natural end of an episode: on a schedule,
+not when a checkpoint happens to be written, because the clock must not decide what a run computes.
 """
 
 from __future__ import annotations

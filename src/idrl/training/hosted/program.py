@@ -231,7 +231,7 @@ class Hosted(Learner):
         state, obs = self._apart(state._replace(worlds=env_state.waiting))
         state, better = self._keep(state, score)
         journal = env_state.journal
-        if int(number) % self.env.reseed_every == 0:
+        if int(number) % self.reseed_every == 0:
             # For the ends of the episodes that are under way; 0 gave those of the start.
             next_seed = env_seeds(state.key, "env", int(number) + 1, self.envs)
             journal = journal._replace(next_seed=next_seed.reshape(-1))
@@ -277,6 +277,11 @@ class Hosted(Learner):
         if self.vector is not None:
             self.vector.close()
         self.vector = self.now = None
+
+    @property
+    def reseed_every(self) -> int:
+        """Evaluations between new seeds of the environments."""
+        return self.training.reseed_every or self.env.reseed_every
 
     # -- between the two ----------------------------------------------------------------------
 

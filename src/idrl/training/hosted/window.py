@@ -11,29 +11,47 @@ class Window:
 
     Cutting all environments off after the same time would not do: each drops the episode it is in,
     so that long ones count less often than short ones, the more the more environments there are.
+
+    An episode that has gone on for n steps takes n + 1 at least. So it is known early from which
+    number on none can count any more, and whoever plays one of those stops. After t steps each
+    environment that goes on has made t of those `steps`, so at most `steps` / t go on, and E
+    environments make at most (1 + ln E) · `steps` steps in all.
     """
 
     def __init__(self, envs: int, steps: int):
         self.steps = steps
-        self.playing = list(range(envs))  # the number of each environment's episode
+        self.playing = np.arange(envs)  # the number of each environment's episode
+        self.needed = np.ones(envs, bool)  # whose further play can matter
         self.begun = envs
+        self.least = np.ones(2 * envs, np.int64)  # steps of each episode, at least
         self.found: dict[int, tuple[float, int]] = {}  # completed: return and length
         self.counted, self.used = 0, 0  # episodes that count so far, and their steps
 
     def add(self, ended: np.ndarray, returns: np.ndarray, lengths: np.ndarray) -> bool:
-        """What happened to each environment in one step, `[E]`; whether it is all known now."""
-        for env in np.flatnonzero(ended).tolist():
-            self.found[self.playing[env]] = float(returns[env]), int(lengths[env])
-            self.playing[env] = self.begun
-            self.begun += 1
+        """What happened to each environment in one step, `[E]`, where it was needed; whether it is
+        all known now."""
+        self.least[self.playing[self.needed]] = lengths[self.needed] + 1
+        for env in np.flatnonzero(ended & self.needed).tolist():
+            self._end(env, float(returns[env]), int(lengths[env]))
         while self.counted in self.found:
             length = self.found[self.counted][1]
             if self.used + length > self.steps:
-                return True
+                break
             self.used += length + 1  # a step that only resets
             self.counted += 1
-        going_on = self.playing.index(self.counted)
-        return self.used + (0 if ended[going_on] else int(lengths[going_on])) >= self.steps
+        # The step that each episode that does not count yet ends in, at the earliest.
+        ends = self.used + np.cumsum(self.least[self.counted : self.begun] + 1) - 1
+        last = self.counted + int(np.searchsorted(ends, self.steps, "right"))
+        self.needed = self.playing < last
+        return last == self.counted
+
+    def _end(self, env: int, score: float, length: int) -> None:
+        number = self.playing[env]
+        self.found[int(number)], self.least[number] = (score, length), length
+        if self.begun == len(self.least):
+            self.least = np.concatenate([self.least, np.ones_like(self.least)])
+        self.playing[env] = self.begun
+        self.begun += 1
 
     def scores(self) -> list[tuple[float, int]]:
         """Return and length of every episode that counts."""

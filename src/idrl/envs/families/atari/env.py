@@ -45,7 +45,7 @@ class AtariEnv(HostEnv):
     obs_dtype = np.uint8
     masked = False
     stack = 4
-    reseed_every = 10  # a seeded reset takes as long as 200 steps
+    reseed_every = 10  # of runs from before the presets said it
 
     def __init__(
         self,
@@ -63,11 +63,11 @@ class AtariEnv(HostEnv):
         self.game, self.sticky, self.life_loss = game, sticky, life_loss
         self.release = self.repeat_first = self.timeout_terminates = release
         self.threads, self.max_frames = threads, max_frames
-        self.colour = False
+        self.colour = self.grouped = False
         self.num_actions = _num_actions(game)
 
     def for_evaluation(self) -> AtariEnv:
-        return self._but(life_loss=False)
+        return self._but(life_loss=False, grouped=True)
 
     def drawn(self) -> AtariEnv:
         return self._but(colour=True)
@@ -78,10 +78,12 @@ class AtariEnv(HostEnv):
         return other
 
     def make(self, count: int, timeout_s: float = 0.0) -> Vector:
+        from idrl.envs.families.atari.groups import AtariGroups
         from idrl.envs.families.atari.release import ReleaseVector
         from idrl.envs.families.atari.vector import AtariVector
 
-        return (ReleaseVector if self.release else AtariVector)(self, count, timeout_s)
+        games = AtariGroups if self.grouped else AtariVector
+        return (ReleaseVector if self.release else games)(self, count, timeout_s)
 
 
 def emulator() -> Any:

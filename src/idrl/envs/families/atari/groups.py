@@ -1,0 +1,45 @@
+"""Games of which some may rest.
+
+ale-py steps all games of a vector or none. An evaluation, most of whose games stop before the last
+(training/hosted/window.py), plays several small vectors: one whose games all rest is not stepped.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from idrl.envs.families.atari.vector import AtariVector
+from idrl.envs.host import Seen, Vector
+
+if TYPE_CHECKING:
+    from idrl.envs.families.atari.env import AtariEnv
+
+_SMALLEST, _MOST = 4, 16  # games of a group; groups, since handing each its actions takes time
+
+
+class AtariGroups(Vector):
+    """N games in groups of neighbours: window.py lets the last of them rest first."""
+
+    def __init__(self, env: AtariEnv, count: int, timeout_s: float):
+        size = max(_SMALLEST, -(-count // _MOST))
+        self.ends = list(range(size, count, size))
+        parts = np.split(np.arange(count), self.ends)
+        self.groups = [AtariVector(env, len(part), timeout_s) for part in parts]
+
+    def send(self, action: np.ndarray, seed: np.ndarray) -> None:
+        split = (np.split(x, self.ends) for x in (action, seed))
+        for group, actions, seeds in zip(self.groups, *split, strict=True):
+            group.send(actions, seeds)
+
+    def recv(self) -> Seen:
+        parts = zip(*(group.recv() for group in self.groups), strict=True)
+        return Seen(*(None if part[0] is None else np.concatenate(part) for part in parts))
+
+    def picture(self) -> np.ndarray | None:
+        return self.groups[0].picture()
+
+    def close(self) -> None:
+        for group in self.groups:
+            group.close()
