@@ -50,7 +50,7 @@ def sized(agent="c51-ids", preset="paper", **training):
         (["train", "dqn", "atari/pong", "--frames", "1M", "--steps", "5"], "omit one"),
         (["train", "dqn", "atari/pong", "--frames", "0"], "not a positive number"),
         (["train", "dqn", "atari/pong?"], "options are written ?option=value"),
-        (["train", "dqn", "atari/pong?sticky=0&sticky=1"], "says an option twice"),
+        (["train", "dqn", "atari/pong?sticky=0&sticky=1"], "has an option twice"),
         (["train", "dqn", "atari/pong?life_loss=0&life_loss=0", "--preset", "sticky"], "twice"),
         (["train", "dqn", "--steps", "5", "atari/pong", "x"], "what to do with 'x'"),
         (["train", "dqn", "deep_sea/4", "--envs", "0"], "not a positive number"),

@@ -218,7 +218,7 @@ def test_swingup_pays_one_where_its_height_and_width_allow():
         ("bsuite", "unknown environment 'bsuite'"),
         ("bsuite/catch?nois=1", "did you mean 'noise'"),
         ("bsuite/catch?height=1", "unknown option 'height'"),
-        ("bsuite/catch?noise=-1", "noise is -1.0; it is a number, 0 or more"),
+        ("bsuite/catch?noise=-1", "noise is -1.0; it must be a number, 0 or more"),
         ("bsuite/catch?noise=loud", "'loud' is not a number"),
         ("bsuite/cartpole_swingup?height=1.0", "from 0 to below 1"),
     ],

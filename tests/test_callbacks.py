@@ -149,7 +149,7 @@ def test_one_that_raises_loses_nothing(method, alone, tmp_path):
     assert callback.ended == 1
     stopped = idrl.open_run(tmp_path / "run")
     assert 150 <= stopped.steps < 400
-    assert f"saved at step {stopped.steps}; it goes on with" in str(caught.value)
+    assert f"saved at step {stopped.steps}; continue it with" in str(caught.value)
     run = idrl.train(resume=tmp_path / "run")
     assert contents(run) == contents(alone)
     assert newest(run).read_bytes() == newest(alone).read_bytes()
@@ -180,10 +180,10 @@ def test_one_that_raises_at_the_end_is_told_of_a_run_that_is_whole(alone):
 @pytest.mark.parametrize(
     ("callbacks", "says"),
     [
-        (Keeps(), "callbacks is of type Keeps; it is a list"),
+        (Keeps(), "callbacks is of type Keeps; it must be a list"),
         ([Keeps], r"the class Keeps; make one: Keeps\(\)"),
         ([print], "callbacks holds one of type builtin_function_or_method"),
-        (3, "callbacks is of type int; it is a list"),
+        (3, "callbacks is of type int; it must be a list"),
     ],
 )
 def test_what_is_no_callback_is_refused(callbacks, says, tmp_path):

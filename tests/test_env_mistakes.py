@@ -77,8 +77,14 @@ STATE = {"at": jnp.int32(0), "time": 0}
 @pytest.mark.parametrize(
     ("env", "says"),
     [
-        (changed(reset=returns(jnp.zeros(1))), r"Mine.reset returns an? \w+; it returns \(state, "),
-        (changed(reset=returns((1, 2, 3))), r"Mine.reset returns 3 values; it returns \(state, "),
+        (
+            changed(reset=returns(jnp.zeros(1))),
+            r"Mine.reset returns an? \w+; it must return \(state, ",
+        ),
+        (
+            changed(reset=returns((1, 2, 3))),
+            r"Mine.reset returns 3 values; it must return \(state, ",
+        ),
         (
             changed(reset=returns((STATE, jnp.zeros(3)))),
             r"of shape \(3,\), but obs_shape is \(1,\)",
@@ -87,7 +93,7 @@ STATE = {"at": jnp.int32(0), "time": 0}
         (changed(reset=returns(("here", jnp.zeros(1)))), "Mine.reset returns a state with a str; "),
         (
             changed(step=returns((jnp.zeros(1), 0.0, False, False, {}))),
-            r"Mine.step returns 5 values; it returns \(state, idrl.Step\)",
+            r"Mine.step returns 5 values; it must return \(state, idrl.Step\)",
         ),
         (
             changed(step=returns((STATE, (1, 2)))),
@@ -105,12 +111,21 @@ STATE = {"at": jnp.int32(0), "time": 0}
         ),
         (stepping(obs=jnp.zeros((1, 1))), r"Mine.step returns an observation of shape \(1, 1\)"),
         (stepping(obs=jnp.zeros(1, int)), "an observation of int32, but reset one of float32"),
-        (stepping(reward=jnp.zeros(1)), r"returns float32 of shape \(1,\) as reward; it is one nu"),
-        (stepping(reward=None), "returns a NoneType as reward; it is one number"),
-        (stepping(terminated=jnp.int32(0)), "returns one int32 as terminated; it is one boolean"),
+        (
+            stepping(reward=jnp.zeros(1)),
+            r"returns float32 of shape \(1,\) as reward; it must be one",
+        ),
+        (stepping(reward=None), "returns a NoneType as reward; it must be one number"),
+        (
+            stepping(terminated=jnp.int32(0)),
+            "returns one int32 as terminated; it must be one boolean",
+        ),
         (stepping(truncated=jnp.zeros(2, bool)), r"bool of shape \(2,\) as truncated"),
-        (stepping(info=[1]), "a list as info; it is a dictionary"),
-        (stepping(info={"x": jnp.zeros(2)}), r"of shape \(2,\) as info\['x'\]; it is one number"),
+        (stepping(info=[1]), "a list as info; it must be a dictionary"),
+        (
+            stepping(info={"x": jnp.zeros(2)}),
+            r"of shape \(2,\) as info\['x'\]; it must be one number",
+        ),
         (
             changed(step=python_if),
             r"Mine.step asks in Python whether a traced value is true at test_env_mistakes.py:\d+ "
@@ -126,9 +141,12 @@ STATE = {"at": jnp.int32(0), "time": 0}
             changed(step=lambda self, state: None),
             r"Mine.step raised TypeError: .* takes 2 positiona",
         ),
-        (changed(obs_shape=4), r"Mine.obs_shape is 4; it is a tuple of whole numbers, such as"),
-        (changed(num_actions=2.0), "Mine.num_actions is 2.0; it is a whole number, 1 or more"),
-        (changed(action_box=([-1], [1])), r"Mine.action_box is a tuple; it is an idrl.Box"),
+        (
+            changed(obs_shape=4),
+            r"Mine.obs_shape is 4; it must be a tuple of whole numbers, such as",
+        ),
+        (changed(num_actions=2.0), "Mine.num_actions is 2.0; it must be a whole number, 1 or more"),
+        (changed(action_box=([-1], [1])), r"Mine.action_box is a tuple; it must be an idrl.Box"),
         (changed(allowed=python_if), "Mine .* raised TypeError"),
     ],
 )
@@ -192,19 +210,28 @@ OBS = np.zeros(2, np.float32)
 @pytest.mark.parametrize(
     ("env", "says"),
     [
-        (gym(reset=OBS), r"Theirs.reset returns an array of float32, shape \(2,\),; it returns"),
+        (
+            gym(reset=OBS),
+            r"Theirs.reset returns an array of float32, shape \(2,\),; it must return",
+        ),
         (gym(reset=(OBS, None)), r"Theirs.reset returns 2 values; .* and info is a dictionary"),
         (gym(reset=(np.zeros(3), {})), r"observation of shape \(3,\), .* at its first reset"),
         (
             gym(step=(OBS, 0.0, False, {})),
-            r"Theirs.step returns 4 values; it returns \(observation",
+            r"Theirs.step returns 4 values; it must return \(observation",
         ),
         (gym(step=(np.zeros(3), 0.0, False, False, {})), r"\(3,\), but .* at its first step, acti"),
-        (gym(step=(OBS, None, False, False, {})), "returns NoneType None as reward; it is one num"),
-        (gym(step=(OBS, np.zeros(1), False, False, {})), r"shape \(1,\), as reward; it is one num"),
-        (gym(step=(OBS, 0.0, "no", False, {})), "returns str 'no' as terminated; it is a bool"),
-        (gym(step=(OBS, 0.0, False, None, {})), "returns NoneType None as truncated; it is a bool"),
-        (gym(step=(OBS, 0.0, False, False, 3)), "returns int 3 as info; it is a dictionary"),
+        (
+            gym(step=(OBS, None, False, False, {})),
+            "returns NoneType None as reward; it must be one",
+        ),
+        (
+            gym(step=(OBS, np.zeros(1), False, False, {})),
+            r"shape \(1,\), as reward; it must be one",
+        ),
+        (gym(step=(OBS, 0.0, "no", False, {})), "str 'no' as terminated; it must be a bool"),
+        (gym(step=(OBS, 0.0, False, None, {})), "None as truncated; it must be a bool"),
+        (gym(step=(OBS, 0.0, False, False, 3)), "returns int 3 as info; it must be a dictionary"),
         (gym(action_space=3), "Theirs has no action_space that is one of gymnasium.spaces"),
         (gymnasium.Env, "Env does not implement reset and step"),
         (type("Half", (gymnasium.Env,), {"reset": Gym.reset}), "Half does not implement step,"),

@@ -319,7 +319,7 @@ def test_answers_that_are_no_actions_are_refused():
     for thing, how, match in (
         (Lean(), {}, "pass env="),
         (Lean(), {"env": "cartpole", "frames": 100}, "frames"),
-        (3.5, {"env": "cartpole"}, "float is nothing to evaluate"),
+        (3.5, {"env": "cartpole"}, "float cannot be evaluated"),
     ):
         with pytest.raises(idrl.IdrlError, match=match):
             idrl.evaluate(thing, **how)

@@ -201,7 +201,7 @@ def test_a_cell_that_is_run_again_replaces_its_family():
         ("aisle/5?slop=1", "unknown option 'slop'; did you mean 'slip'"),
         ("aisle/5?slip=much", "'much' is not a number"),
         ("aisle/5?both=yes", "both is 0 or 1, not 'yes'"),
-        ("aisle/5?slip=0&slip=1", "says an option twice: omit one"),
+        ("aisle/5?slip=0&slip=1", "has an option twice: omit one"),
         ("aisle/5?slip", r"options are written \?option=value"),
         ("aisle/1", "'aisle/1' cannot be made: ValueError: an aisle has 2 cells."),
         ("turns/lef", "unknown side of turns 'lef'; did you mean 'left'"),
@@ -225,7 +225,12 @@ def test_wrong_names_are_one_sentence(name, says):
         ("lane/N", {"options": {"x": 0}}, lambda n: n, "takes no option 'x'"),
         ("lane", {"options": {"x": [0]}}, lambda x: x, r"has the default \[0\]"),
         ("lane", {"named": {"p": {"x": "1"}}}, lambda: 0, "preset 'p' has an option 'x'"),
-        ("lane", {"unit": Unit("a step", 1)}, lambda: 0, "it is a word and how many are a step"),
+        (
+            "lane",
+            {"unit": Unit("a step", 1)},
+            lambda: 0,
+            "it must be a word and how many are a step",
+        ),
     ],
 )
 def test_wrong_declarations_are_one_sentence(pattern, facts, make, says):
@@ -246,7 +251,7 @@ def view_of(name):
 @pytest.mark.parametrize(
     ("facts", "ask", "says"),
     [
-        ({"preset": lambda task: 3}, settings_of, "returns 3; it is tables of settings"),
+        ({"preset": lambda task: 3}, settings_of, "returns 3; it must return tables of settings"),
         ({"preset": lambda task: task.nothing}, settings_of, "fails: AttributeError"),
         ({"host": True}, make_env, "runs on the device, but its family says host=True"),
         ({"view": lambda seen: seen}, view_of, "is not a View of its 2 observations"),

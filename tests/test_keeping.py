@@ -79,7 +79,7 @@ def test_others_are_refused(arguments, sentence, run, capsys):
 
 
 def test_damaged_ones_are_named(run, tmp_path):
-    with pytest.raises(idrl.IdrlError, match="keep_weights is 32; it is from 0 to 31"):
+    with pytest.raises(idrl.IdrlError, match="keep_weights is 32; it must be from 0 to 31"):
         resolve("dqn", "cartpole", changes=[{"training": {"keep_weights": 32}}])
     file = run.path / "weights" / "step-000000000200" / "state.safetensors"
     whole = file.read_bytes()

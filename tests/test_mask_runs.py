@@ -82,7 +82,9 @@ def test_a_mask_that_is_none_is_refused():
         def possible(self, task, state):
             return jnp.ones(4)
 
-    with pytest.raises(idrl.IdrlError, match=r"returns shape \(4,\) of float32; it is a boolean"):
+    with pytest.raises(
+        idrl.IdrlError, match=r"returns shape \(4,\) of float32; it must be a boolean"
+    ):
         make_env(Wrong(3))
     assert main(["train", "dqn", "maze/5?mask=2"]) == 2
 

@@ -62,7 +62,9 @@ def pair(tmp_path_factory):
     """The same run with seed 1 poisoned and with nobody poisoned."""
     folder = tmp_path_factory.mktemp("numbers")
     options = {"steps": 300, "seeds": 4, "settings": SMALL}
-    with pytest.warns(UserWarning, match=r"the loss of head q of seed 1 .* the other seeds go on"):
+    with pytest.warns(
+        UserWarning, match=r"the loss of head q of seed 1 .* the other seeds continue"
+    ):
         bad = idrl.train("dqn", Poison(1), out=folder / "bad", **options)
     good = idrl.train("dqn", Poison(NEVER), out=folder / "good", **options)
     return bad, good

@@ -214,8 +214,8 @@ def test_a_file_is_a_plugin_and_so_is_an_installed_entry_point(tmp_path, monkeyp
     ("given", "says"),
     [
         ("no.such.module", "there is no such module, neither installed nor in the folder"),
-        ("two words", "names no module"),
-        ("-x", "names no module"),
+        ("two words", "does not name a module"),
+        ("-x", "does not name a module"),
         ("nowhere.py", "there is no such file"),
         ("broken", "cannot be imported: ZeroDivisionError: division by zero"),
         ("json.py", "another module is named"),

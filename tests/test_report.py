@@ -139,7 +139,7 @@ def test_only_folders_of_an_earlier_report_are_removed(tmp_path, capsys):
     (out / "deep_sea").mkdir()
     (out / "deep_sea/notes").write_text("mine")
     assert main(["report", str(tmp_path / "b"), "-o", str(out)]) == 2
-    assert "is no earlier report's" in capsys.readouterr().err
+    assert "is not part of an earlier report" in capsys.readouterr().err
     assert (out / "deep_sea/notes").read_text() == "mine"
     assert (out / "cartpole/scores.csv").is_file()
     keep = tmp_path / "keep"

@@ -49,7 +49,7 @@ class Polygon(Shape):
 
     def check(self, where: str) -> None:
         if self.sides < 3:
-            raise IdrlError(f"{where}.sides is {self.sides}; it is at least 3.")
+            raise IdrlError(f"{where}.sides is {self.sides}; it must be at least 3.")
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def test_unknown_keys_of_real_configs_suggest_the_nearest():
         ({"shape": {"kind": "polygon", "sides": float("nan")}}, "whole number"),
         ({"shape": {"kind": "polygon", "sides": True}}, "whole number"),
         ({"shape": {"kind": "polygon", "sides": 2**60}}, "too large"),
-        ({"shape": {"kind": "polygon", "sides": 2}}, r"shape\.sides is 2; it is at least 3"),
+        ({"shape": {"kind": "polygon", "sides": 2}}, r"shape\.sides is 2; it must be at least 3"),
         ({"shape": {"kind": "polygon", "angles": ["x"]}}, r"shape\.angles is 'x'; .* a number"),
         ({"shape": 3}, "shape must be a table of settings with a `kind`, not 3"),
         ({"layers": 3}, "layers must be a table of settings, not 3"),

@@ -309,7 +309,7 @@ def test_an_address_that_does_not_answer_is_named(here, capsys):
 
 @pytest.mark.parametrize(
     ("answer", "told"),
-    [(None, "within 0 s; is it running"), (b"HTTP/1.1 400", "is no Ray cluster")],
+    [(None, "within 0 s; is it running"), (b"HTTP/1.1 400", "is not a Ray cluster")],
 )
 def test_what_answers_must_be_a_cluster(answer, told, monkeypatch):
     pytest.importorskip("ray")

@@ -174,7 +174,7 @@ def test_a_full_disk_ends_the_run_and_it_goes_on(run, tmp_path, often, monkeypat
 
     with monkeypatch.context() as patch:
         patch.setattr(segments, "_write", full)
-        says = "could not be written.*No space left.*it goes on from step"
+        says = "could not be written.*No space left.*it continues from step"
         with pytest.raises(RunFailed, match=says):
             idrl.train("dqn", Film, settings=SETTINGS, out=path)
     idrl.train(resume=path, env=Film)

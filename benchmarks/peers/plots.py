@@ -21,8 +21,8 @@ def speed() -> None:
     """Environment steps per second, a panel for each task."""
     rows = read_csv("peers.csv")
     tasks = [task for task in NAMES if any(row["task"] == task for row in rows)]
-    figure, panels = plt.subplots(1, len(tasks), figsize=(4.6 * len(tasks), 4.6), squeeze=False)
-    for panel, task in zip(panels[0], tasks, strict=True):
+    figure, panels = _panels(len(tasks), (4.4, 3.7))
+    for panel, task in zip(panels, tasks, strict=True):
         here = [row for row in rows if row["task"] == task][::-1]
         values = [float(row["steps_per_s"]) for row in here]
         labels = [f"{row['library']}  {row['algo']} ×{row['seeds']}" for row in here]
@@ -48,8 +48,8 @@ def learning() -> None:
         for other in ("sb3", "rejax")
         if any(row["library"] == other for row in rows[task])
     ]
-    figure, panels = plt.subplots(1, len(pairs), figsize=(4.2 * len(pairs), 3.3), squeeze=False)
-    for panel, (task, other) in zip(panels[0], pairs, strict=True):
+    figure, panels = _panels(len(pairs), (4.2, 2.9))
+    for panel, (task, other) in zip(panels, pairs, strict=True):
         for library in ("idrl", other):
             steps, values = curve(rows[task], library, other)
             low, high = interval(values)
@@ -86,8 +86,8 @@ def interval(values: np.ndarray) -> np.ndarray:
 def scaling() -> None:
     rows = read_csv("scaling.csv")
     kinds = list(dict.fromkeys(row["what"] for row in rows))
-    figure, panels = plt.subplots(1, len(kinds), figsize=(3.2 * len(kinds), 2.9), squeeze=False)
-    for panel, what in zip(panels[0], kinds, strict=True):
+    figure, panels = _panels(len(kinds), (4.2, 2.4))
+    for panel, what in zip(panels, kinds, strict=True):
         here = [row for row in rows if row["what"] == what]
         at = [float(row["value"]) for row in here]
         panel.plot(at, [float(row["wall_us"]) for row in here], marker="o", ms=3)
@@ -97,6 +97,15 @@ def scaling() -> None:
         panel.set_ylabel(f"µs per {here[0]['unit']}", fontsize=8)
         _plain(panel)
     _save(figure, "scaling.png")
+
+
+def _panels(number: int, size: tuple[float, float]):
+    """Two panels to a row, so that their words stay readable at the width of a page."""
+    rows = (number + 1) // 2
+    figure, panels = plt.subplots(rows, 2, figsize=(2 * size[0], rows * size[1]), squeeze=False)
+    for panel in panels.flat[number:]:
+        panel.remove()
+    return figure, panels.flat[:number]
 
 
 def _plain(panel) -> None:

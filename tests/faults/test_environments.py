@@ -67,7 +67,7 @@ TWO = spaces.Dict(a=spaces.Discrete(3), b=spaces.Tuple([spaces.Box(0, 1, (2,))])
         (FOUR, np.zeros(1), r"of shape \(1,\), but its space has \(4,\)"),
         (FOUR, 0.5, r"of shape \(\), but"),
         (FOUR, np.zeros((2, 2)), r"of shape \(2, 2\), but"),
-        (FOUR, [[0.0], [0.0, 1.0]], "that is no array"),
+        (FOUR, [[0.0], [0.0, 1.0]], "that is not an array"),
         (FOUR, list("1234"), "of <U1, but its space has float32"),
         (FOUR, np.zeros(4, complex), "of complex128, but"),
         (FOUR, np.zeros(4, object), "of object, but"),
@@ -77,7 +77,7 @@ TWO = spaces.Dict(a=spaces.Discrete(3), b=spaces.Tuple([spaces.Box(0, 1, (2,))])
         (BYTES, np.zeros((3, 8, 8), np.uint8), r"of shape \(3, 8, 8\)"),
         (spaces.Discrete(3), -1, r"that is not in Discrete\(3\)"),
         (TWO, {"a": 1}, "without the keys 'a', 'b' of its space alone"),
-        (TWO, {"a": 1, "b": ()}, "with a part 'b' that is no tuple of 1 parts"),
+        (TWO, {"a": 1, "b": ()}, "with a part 'b' that is not a tuple of 1 parts"),
         (TWO, {"a": 1, "b": (np.zeros(3),)}, r"with a part 'b' with a part 0 of shape \(3,\)"),
     ],
 )

@@ -218,7 +218,7 @@ def test_compare_plays_against_an_object_of_a_file(run, tmp_path, capsys):
         (f"{file}:none", "has no 'none'"),
         (f"{tmp_path}/gone.py:model", "no file"),
         (f"{file}:Lean", "failed on"),
-        (f"{file}:", "names no object"),
+        (f"{file}:", "does not name an object"),
     ):
         assert main(["compare", str(run.path), other, "--episodes", "10"]) == 2
         assert match in " ".join(capsys.readouterr().err.split())

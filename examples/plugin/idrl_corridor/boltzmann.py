@@ -16,7 +16,7 @@ class Boltzmann(idrl.Rule):
 
     def check(self, where: str) -> None:
         if self.temperature <= 0:
-            raise idrl.IdrlError(f"{where}.temperature is {self.temperature}; it is positive.")
+            raise idrl.IdrlError(f"{where}.temperature is {self.temperature}; it must be positive.")
 
     def __call__(self, beliefs: idrl.Beliefs, context: idrl.RuleContext) -> idrl.Decision:
         return idrl.rules.drawn(

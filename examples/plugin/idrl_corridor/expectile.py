@@ -28,7 +28,7 @@ class Expectile(idrl.Head):
 
     def check(self, where: str) -> None:
         if not 0 < self.level < 1:
-            raise idrl.IdrlError(f"{where}.level is {self.level}; it is in (0, 1).")
+            raise idrl.IdrlError(f"{where}.level is {self.level}; it must be in (0, 1).")
 
     def module(self, num_actions: int) -> nn.Module:
         return Network(self.hidden, num_actions)

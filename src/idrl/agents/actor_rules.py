@@ -101,7 +101,7 @@ class OuNoise(ActorRule):
     def check(self, where: str) -> None:
         _at_least_0(where, scale=self.scale)
         if not 0 < self.theta <= 1:
-            raise IdrlError(f"{where}.theta is {self.theta}; it is in (0, 1].")
+            raise IdrlError(f"{where}.theta is {self.theta}; it must be in (0, 1].")
 
     def act(self, acting: Acting) -> tuple[jax.Array, jax.Array]:
         action = acting.actor.mean(acting.out)
@@ -114,4 +114,4 @@ class OuNoise(ActorRule):
 def _at_least_0(where: str, **values: float) -> None:
     for name, value in values.items():
         if value < 0:
-            raise IdrlError(f"{where}.{name} is {value}; it is at least 0.")
+            raise IdrlError(f"{where}.{name} is {value}; it must be at least 0.")

@@ -93,7 +93,7 @@ class Ids(WithEpsilon):
         super().check(where)
         for name in ("lam", "lam_end", "lam_steps", "rho2_floor", "eps1", "eps2", "beta"):
             if getattr(self, name) < 0:
-                raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it is at least 0.")
+                raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it must be at least 0.")
         if self.rho2 <= 0:
             raise IdrlError(f"{where}.rho2 is {self.rho2}; a variance of noise is positive.")
 
@@ -221,7 +221,7 @@ class Ucb(WithEpsilon):
     def check(self, where: str) -> None:
         super().check(where)
         if self.lam < 0:
-            raise IdrlError(f"{where}.lam is {self.lam}; it is at least 0.")
+            raise IdrlError(f"{where}.lam is {self.lam}; it must be at least 0.")
 
     @property
     def min_members(self) -> int:

@@ -14,7 +14,7 @@ from idrl.schema import Part
 def fraction(where: str, **values: float) -> None:
     for name, value in values.items():
         if not 0 <= value < 1:
-            raise IdrlError(f"{where}.{name} is {value}; it is in [0, 1).")
+            raise IdrlError(f"{where}.{name} is {value}; it must be in [0, 1).")
 
 
 def positive(where: str, **values: float) -> None:
@@ -32,7 +32,9 @@ class Optimiser(Part, category="optimiser"):
     def check(self, where: str) -> None:
         """Refuse settings that cannot work; `where` is what they are called in a config."""
         if self.max_grad_norm < 0:
-            raise IdrlError(f"{where}.max_grad_norm is {self.max_grad_norm}; it is at least 0.")
+            raise IdrlError(
+                f"{where}.max_grad_norm is {self.max_grad_norm}; it must be at least 0."
+            )
 
     @abstractmethod
     def make(self) -> optax.GradientTransformation:

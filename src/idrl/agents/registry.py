@@ -58,7 +58,7 @@ def register_agent(name: str, declare: Declaration, presets: Presets = "task") -
         )
     if presets not in get_args(Presets):
         known = " or ".join(map(repr, get_args(Presets)))
-        raise IdrlError(f"presets is {presets!r} for the agent {name!r}; it is {known}.")
+        raise IdrlError(f"presets is {presets!r} for the agent {name!r}; it must be {known}.")
     old = _AGENTS.get(name)
     if old is not None and not same_place(old.declare, declare):
         raise IdrlError(f"an agent named {name!r} is registered already; choose another name.")

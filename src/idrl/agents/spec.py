@@ -65,12 +65,12 @@ class Learning:
             n_step=self.n_step,
         )  # fmt: skip
         if self.n_step > MOST_STEPS:  # each of them is compiled
-            raise IdrlError(f"{where}.n_step is {self.n_step}; it is at most {MOST_STEPS}.")
+            raise IdrlError(f"{where}.n_step is {self.n_step}; it must be at most {MOST_STEPS}.")
         for name in ("priority", "importance"):
             if not 0 <= getattr(self, name) <= 1:
-                raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it is in [0, 1].")
+                raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it must be in [0, 1].")
         if not 0 < self.tau <= 1:
-            raise IdrlError(f"{where}.tau is {self.tau}; it is in (0, 1].")
+            raise IdrlError(f"{where}.tau is {self.tau}; it must be in (0, 1].")
         if not 0 <= self.gamma <= 1:
             raise IdrlError(f"{where}.gamma is {self.gamma}; a discount is in [0, 1].")
         if self.learning_starts_steps < 0:
@@ -78,7 +78,7 @@ class Learning:
         counts = ("update_every_steps", "target_every_steps", "learning_starts_steps")
         for name in (*counts, "replay_capacity"):
             if getattr(self, name) >= 2**31:  # counters are of 32 bits
-                raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it is below 2³¹.")
+                raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it must be below 2³¹.")
 
 
 @dataclass(frozen=True)
@@ -140,6 +140,6 @@ class AgentSpec:
                 )
             if head.prior_scale > 0 and not head.says_q:
                 raise IdrlError(
-                    f"heads.{name}.prior_scale is added to Q-functions, and what a head of kind "
-                    f"{head.kind!r} says is none: its `says_q` is false."
+                    f"heads.{name}.prior_scale is added to Q-functions, which a head of kind "
+                    f"{head.kind!r} does not output: its `says_q` is false."
                 )

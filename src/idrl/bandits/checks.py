@@ -82,7 +82,7 @@ def as_index(index, candidates: int) -> np.ndarray:
     array = np.atleast_1d(np.asarray(index))
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
         raise IdrlError(
-            f"index {index!r} is no whole number; `observe` takes the number of a candidate, "
+            f"index {index!r} is not a whole number; `observe` takes the number of a candidate, "
             "`observe_at` the coordinates of any point."
         )
     bad = (array < 0) | (array >= candidates)

@@ -94,7 +94,7 @@ def named_rule(name: str, **options: Any) -> BanditRule:
     rule = BanditRule(**{**RULES[name][1], **options})
     # An option that could change nothing is a mistake, and must not pass for a choice.
     if rule.kind != "ids" and "policy" in options:
-        raise IdrlError(f"policy belongs to the ids rules, and {name!r} is none of them.")
+        raise IdrlError(f"policy belongs to the ids rules, and {name!r} is not one of them.")
     if "beta" in options and (rule.kind != "ids" or rule.policy != "additive"):
         raise IdrlError("beta belongs to policy='additive' of the ids rules.")
     if "draws" in options and not rule.needs_draws:

@@ -147,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not closed:
             errors.say(f"the output could not be written: {out.error}.")
         elif _command(arguments) in _LONG:
-            errors.say("nobody read the output to its end; the work is done all the same.")
+            errors.say("the output was not read to its end; the work is done all the same.")
         return 141 if closed else 1
 
 
@@ -156,7 +156,7 @@ def _guarded(arguments: Sequence[str] | None, errors: Printer) -> int:
 
     def farewell() -> None:
         errors.show_cursor()
-        errors.say("stopped in the middle of something; runs go on with --resume.")
+        errors.say("stopped halfway; continue runs with --resume.")
 
     def warned(message, category, filename, lineno, file=None, line=None) -> None:
         errors.say(message)

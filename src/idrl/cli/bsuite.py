@@ -28,7 +28,7 @@ def add_parser(commands) -> None:
     c.add_argument("--out", help="the folder of all runs (default: runs/bsuite-AGENT)")
     c.add_argument(
         "--time-limit", type=_minutes, metavar="MINUTES",
-        help="stop after so long; the same command goes on from there",
+        help="stop after this time; the same command continues from there",
     )  # fmt: skip
     c.set_defaults(call=_bsuite)
 
@@ -57,7 +57,7 @@ def _bsuite(options, console) -> int:
                 )
             )  # fmt: skip
     except Interrupted as stop:
-        console.print(f"{stop} Repeat the command to go on.", markup=False)
+        console.print(f"{stop} Repeat the command to continue.", markup=False)
         return 130
     _show(options.agent, results, out, console)
     return 0
@@ -82,7 +82,7 @@ def _show(agent: str, results, out: Path, console) -> None:
         said += f", the picture in {out / 'radar.png'}"
     console.print(said, markup=False)
     if any(len(r.points) < len(r.plan.values) for r in results):
-        console.print("The time limit left points open; repeat the command to go on.")
+        console.print("The time limit left points open; repeat the command to continue.")
 
 
 def _words(text: str) -> list[str]:

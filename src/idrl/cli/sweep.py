@@ -25,9 +25,9 @@ def add_parser(commands) -> None:
     c.add_argument("--address", help="of a Ray cluster, such as auto or HOST:6379")
     c.add_argument(
         "--engine", choices=("auto", "ray", "processes"), default="auto",
-        help="who runs it (default: Ray where it is installed, else processes of this machine)",
+        help="what runs the study (default: Ray if installed, else processes of this machine)",
     )  # fmt: skip
-    c.add_argument("--resume", metavar="FOLDER", help="go on with the study in this folder")
+    c.add_argument("--resume", metavar="FOLDER", help="continue the study in this folder")
     c.add_argument(
         "--retry", action="store_true", help="with --resume: also what was set aside as failed"
     )
@@ -90,8 +90,8 @@ def _start(options, console) -> int:
     where = options.out or str(Path("runs") / study.name)
     if open_store(where).exists():
         raise IdrlError(
-            f"{where!r} exists already; go on with idrl sweep --resume {where}, or choose another "
-            "--out."
+            f"{where!r} exists already; continue with idrl sweep --resume {where}, or choose "
+            "another --out."
         )
     with _engine(options, console) as engine:
         capacity = engine.capacity()

@@ -112,7 +112,9 @@ def _asked(family: Family | None, task: PresetContext) -> Settings | None:
         raise IdrlError(f"{where} fails: {type(error).__name__}: {error}.") from error
     tables = found.values() if isinstance(found, dict) else [found]
     if found is not None and not all(isinstance(table, dict) for table in tables):
-        raise IdrlError(f"{where} returns {found!r}; it is tables of settings in a dictionary.")
+        raise IdrlError(
+            f"{where} returns {found!r}; it must return tables of settings in a dictionary."
+        )
     return found
 
 

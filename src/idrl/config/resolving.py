@@ -44,7 +44,7 @@ class RunConfig:
         if self.seeds <= 0:
             raise IdrlError(f"seeds is {self.seeds}; a run has at least one seed.")
         if not 0 <= self.seed <= 2**31 - 1 - self.seeds:
-            raise IdrlError(f"seed is {self.seed}; it is a whole number from 0 to 2147483647.")
+            raise IdrlError(f"seed is {self.seed}; it must be a whole number from 0 to 2147483647.")
         self.spec.check()
 
     @property

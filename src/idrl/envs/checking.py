@@ -146,15 +146,17 @@ def _check_declared(env: Env) -> None:
     name, shape = env.name, env.obs_shape
     if not isinstance(shape, tuple) or not all(type(n) is int and n > 0 for n in shape):
         raise IdrlError(
-            f"{name}.obs_shape is {shape!r}; it is a tuple of whole numbers, such as (4,)."
+            f"{name}.obs_shape is {shape!r}; it must be a tuple of whole numbers, such as (4,)."
         )
     box = getattr(env, "action_box", None)
     if box is not None:
         if not isinstance(box, Box):
-            raise IdrlError(f"{name}.action_box is {_kind(box)}; it is an idrl.Box(low, high).")
+            raise IdrlError(
+                f"{name}.action_box is {_kind(box)}; it must be an idrl.Box(low, high)."
+            )
     elif not isinstance(env.num_actions, int | np.integer) or env.num_actions < 1:
         raise IdrlError(
-            f"{name}.num_actions is {env.num_actions!r}; it is a whole number, 1 or more."
+            f"{name}.num_actions is {env.num_actions!r}; it must be a whole number, 1 or more."
         )
 
 
@@ -172,7 +174,7 @@ def _pair(name: str, method: str, found: Any, wanted: str) -> tuple[Any, Any]:
         has = _kind(found)
         if isinstance(found, tuple) and not isinstance(found, Step):
             has = f"{len(found)} values"
-        raise IdrlError(f"{name}.{method} returns {has}; it returns {wanted}.")
+        raise IdrlError(f"{name}.{method} returns {has}; it must return {wanted}.")
     return found
 
 
@@ -206,7 +208,7 @@ def _check_obs(name: str, method: str, obs: Any, shape: tuple[int, ...], dtype: 
     found = _aval(obs)
     if found is None or found[1].kind not in _NUMBERS:
         raise IdrlError(
-            f"{name}.{method} returns {_kind(obs)} as observation; it is an array of shape "
+            f"{name}.{method} returns {_kind(obs)} as observation; it must be an array of shape "
             f"{shape}, as obs_shape says."
         )
     if found[0] != shape:
@@ -223,16 +225,20 @@ def _check_obs(name: str, method: str, obs: Any, shape: tuple[int, ...], dtype: 
 def _check_step(name: str, step: Step, shape: tuple[int, ...], dtype: Any) -> None:
     _check_obs(name, "step", step.obs, shape, dtype)
     if not isinstance(step.info, Mapping):
-        raise IdrlError(f"{name}.step returns {_kind(step.info)} as info; it is a dictionary.")
+        raise IdrlError(f"{name}.step returns {_kind(step.info)} as info; it must be a dictionary.")
     numbers = {"reward": step.reward} | {f"info[{k!r}]": x for k, x in step.info.items()}
     for what, value in numbers.items():
         found = _aval(value)
         if found is None or found[0] != () or found[1].kind not in _NUMBERS:
-            raise IdrlError(f"{name}.step returns {_shown(value)} as {what}; it is one number.")
+            raise IdrlError(
+                f"{name}.step returns {_shown(value)} as {what}; it must be one number."
+            )
     for what in ("terminated", "truncated"):
         value = getattr(step, what)
         if _aval(value) != ((), np.dtype(bool)):
-            raise IdrlError(f"{name}.step returns {_shown(value)} as {what}; it is one boolean.")
+            raise IdrlError(
+                f"{name}.step returns {_shown(value)} as {what}; it must be one boolean."
+            )
 
 
 def _aval(value: Any) -> tuple[tuple[int, ...], Any] | None:

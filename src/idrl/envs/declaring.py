@@ -238,11 +238,13 @@ def _check(made: Family) -> None:
             raise IdrlError(f"{where}: its constructor takes no option {option!r}.")
         if not is_kind(default) and type(default) not in KINDS:
             raise IdrlError(
-                f"{where}: option {option!r} has the default {default!r}; it is a number, a word "
-                "or a boolean."
+                f"{where}: option {option!r} has the default {default!r}; it must be a number, "
+                "a word or a boolean."
             )
     if not re.fullmatch("[a-z-]{1,30}", made.unit.name) or made.unit.per_step < 1:
-        raise IdrlError(f"{where}: its unit is {made.unit}; it is a word and how many are a step.")
+        raise IdrlError(
+            f"{where}: its unit is {made.unit}; it must be a word and how many are a step."
+        )
     for name, written in made.named.items():
         for option in written:
             if option not in (made.options or {}):

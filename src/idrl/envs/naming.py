@@ -31,7 +31,7 @@ def options_of(name: str) -> dict[str, str]:
         raise IdrlError(f"{name!r}: options are written ?option=value&option=value.")
     options = {key: value for key, _, value in pairs}
     if len(options) < len(pairs):
-        raise IdrlError(f"{name!r} says an option twice: omit one.")
+        raise IdrlError(f"{name!r} has an option twice: omit one.")
     return options
 
 

@@ -65,8 +65,9 @@ def make_env(env: Any) -> Env | HostEnv:
         missing.remove("num_actions")
     if missing:
         raise IdrlError(
-            f"{type(env).__name__} is no environment idrl knows: it lacks {', '.join(missing)}; "
-            "see idrl.envs.Env for the protocol, or pass one of gymnax or Gymnasium."
+            f"{type(env).__name__} is not an environment that idrl knows: it lacks "
+            f"{', '.join(missing)}; see idrl.envs.Env for the protocol, or pass one of "
+            "gymnax or Gymnasium."
         )
     if not hasattr(env, "name"):
         env.name = type(env).__name__
@@ -87,8 +88,8 @@ def _check_mask(env: Env) -> None:
     shape, dtype = getattr(found, "shape", None), getattr(found, "dtype", None)
     if shape != (env.num_actions,) or dtype != np.bool_:
         raise IdrlError(
-            f"{env.name}.allowed(task, state) returns shape {shape} of {dtype}; it is a boolean "
-            f"for each of the {env.num_actions} actions."
+            f"{env.name}.allowed(task, state) returns shape {shape} of {dtype}; it must be a "
+            f"boolean for each of the {env.num_actions} actions."
         )
 
 

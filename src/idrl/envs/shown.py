@@ -37,7 +37,7 @@ def _wrong(space: Any, value: Any) -> str:
         return _wrong_parts((name, part, value[name]) for name, part in space.spaces.items())
     if isinstance(space, spaces.Tuple):
         if not isinstance(value, tuple | list) or len(value) != len(space.spaces):
-            return f"that is no tuple of {len(space.spaces)} parts"
+            return f"that is not a tuple of {len(space.spaces)} parts"
         return _wrong_parts(
             (i, *pair) for i, pair in enumerate(zip(space.spaces, value, strict=True))
         )
@@ -53,7 +53,7 @@ def _wrong_array(space: spaces.Box, value: Any) -> str:
     try:
         array = np.asarray(value)
     except (ValueError, TypeError):  # lists of different lengths, …
-        return "that is no array"
+        return "that is not an array"
     if array.shape != space.shape:
         return f"of shape {array.shape}, but its space has {space.shape}"
     if array.dtype == space.dtype:

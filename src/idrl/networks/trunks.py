@@ -88,7 +88,7 @@ class MinAtarCnn(Trunk):
 
     def check(self, where: str) -> None:
         if self.channels < 1:
-            raise IdrlError(f"{where}.channels is {self.channels}; it is at least 1.")
+            raise IdrlError(f"{where}.channels is {self.channels}; it must be at least 1.")
 
     @property
     def smallest_image(self) -> int:

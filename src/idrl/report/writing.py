@@ -73,7 +73,9 @@ def make_report(
     names = _names(found)
     for name in names:
         if name not in earlier and (out / name).exists():
-            raise IdrlError(f"{str(out / name)!r} is no earlier report's; choose another -o.")
+            raise IdrlError(
+                f"{str(out / name)!r} is not part of an earlier report; choose another -o."
+            )
     out.mkdir(parents=True, exist_ok=True)
     check_plain(out)
     for name in earlier:

@@ -54,7 +54,7 @@ class Baseline:
         if not isinstance(name, str) or not name.strip() or name != words.name(name):
             raise IdrlError(f"a baseline cannot be called {name!r}; a name is a word, as 'my-dqn'.")
         if type(seeds) is not int or seeds < 1:
-            raise IdrlError(f"seeds is {seeds!r}; it is a whole number, 1 or more.")
+            raise IdrlError(f"seeds is {seeds!r}; it must be a whole number, 1 or more.")
         about = RunFolder.open(run.path).read_about()
         if env is None and about.get("env_object"):
             raise IdrlError("this run was trained on an environment object; pass it as env=….")

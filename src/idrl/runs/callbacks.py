@@ -154,7 +154,9 @@ class Watchers:
 def check_callbacks(callbacks: Any) -> tuple[Callback, ...]:
     """Refuse what is none before anything is made."""
     if isinstance(callbacks, Callback) or not isinstance(callbacks, Sequence):
-        raise IdrlError(f"callbacks is {_kind(callbacks)}; it is a list of idrl.Callback objects.")
+        raise IdrlError(
+            f"callbacks is {_kind(callbacks)}; it must be a list of idrl.Callback objects."
+        )
     for one in callbacks:
         if isinstance(one, type) and issubclass(one, Callback):
             raise IdrlError(

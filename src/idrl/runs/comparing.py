@@ -68,7 +68,7 @@ def _opened(side: Any) -> Any:
     models = list(side) if isinstance(side, list | tuple) else [side]
     if not models or not all(map(is_predictor, models)):
         raise IdrlError(
-            f"{type(side).__name__} is nothing to compare: give a run, a loaded agent, or objects "
+            f"{type(side).__name__} cannot be compared: pass a run, a loaded agent, or objects "
             "with predict(observation, state, episode_start, deterministic)."
         )
     return models

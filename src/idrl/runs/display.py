@@ -161,8 +161,8 @@ def summary(run: Run) -> TextTable:
         latest = {row["seed"]: row for row in read_evaluations(run.path)}
         last = numbers(list(latest.values()), "regret")
         notes.append(
-            "Regret: what the best policy expects of an episode less what acting got, summed; "
-            f"of the last evaluation {mean_over_seeds(last)} an episode."
+            "Regret: the best policy's expected return less what acting earned, summed over "
+            f"episodes; in the last evaluation {mean_over_seeds(last)} per episode."
         )
     heads = ["seed", *found, *(["frozen"] if frozen else [])]
     title = words.title(run.config.agent, run.config.env)

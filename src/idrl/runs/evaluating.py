@@ -63,7 +63,7 @@ def evaluate(
     if limit_steps <= 0:
         raise IdrlError(f"limit_steps is {limit_steps}; it must be positive.")
     if seed is not None and not 0 <= seed < 2**31:
-        raise IdrlError(f"seed is {seed}; it is a whole number from 0 to 2147483647.")
+        raise IdrlError(f"seed is {seed}; it must be a whole number from 0 to 2147483647.")
     if deterministic:
         prepare(deterministic=True)  # what follows may be the first to use JAX
     if not isinstance(agent, Policy | Run | str | Path):
@@ -89,7 +89,7 @@ def _of_predictor(
 ) -> Score:
     if not is_predictor(model):
         raise IdrlError(
-            f"{type(model).__name__} is nothing to evaluate: give a run, a loaded agent, or an "
+            f"{type(model).__name__} cannot be evaluated: pass a run, a loaded agent, or an "
             "object with predict(observation, state, episode_start, deterministic)."
         )
     if frames is not None:

@@ -124,9 +124,9 @@ def trace(policy: Any, rule: str, *, mask: bool = False, dtype: str | None = Non
     Refuses one that draws."""
     agent = policy.agent
     if rule not in RULES:
-        raise IdrlError(f"rule is {rule!r}; it is one of {', '.join(RULES)}.")
+        raise IdrlError(f"rule is {rule!r}; it must be one of {', '.join(RULES)}.")
     if dtype not in (None, *DTYPES):
-        raise IdrlError(f"dtype is {dtype!r}; it is one of {', '.join(DTYPES)}.")
+        raise IdrlError(f"dtype is {dtype!r}; it must be one of {', '.join(DTYPES)}.")
     if mask and isinstance(agent.actions, Box):
         raise IdrlError("continuous actions have no mask: omit it.")
     dtype = dtype or ("uint8" if agent.spec.trunk.takes_bytes else "float32")

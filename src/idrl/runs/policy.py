@@ -181,11 +181,11 @@ class Policy:
         if mask.shape not in (actions, batch + actions):
             raise IdrlError(
                 f"the mask has shape {mask.shape}; for observations of shape "
-                f"{batch + self.agent.obs_shape} it is {batch + actions}."
+                f"{batch + self.agent.obs_shape} it must be {batch + actions}."
             )
         mask = np.broadcast_to(mask.astype(bool), batch + actions)
         if not mask.any(-1).all():
-            raise IdrlError("the mask allows no action; it is true for at least one.")
+            raise IdrlError("the mask allows no action; it must be true for at least one.")
         return mask
 
 
@@ -215,7 +215,7 @@ def load_policy(path: Path) -> Policy:
         )
     wanted = about.get("plugins", [])
     if not plugins.are_plugins(wanted):
-        raise IdrlError(f"{name} says plugins = {words.value(wanted)}, which cannot be.")
+        raise IdrlError(f"{name} says plugins = {words.value(wanted)}, which is not valid.")
     config = build_config(current_names(about.get("config", {})), wanted, f"the agent in {name}")
     agent = make_agent(config.spec, *shapes_of(about, name))
     params, prior = shapes(agent)

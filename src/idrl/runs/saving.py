@@ -151,7 +151,7 @@ def disk(folder: RunFolder, steps: int | None = None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        begin = "it begins again" if steps is None else f"it goes on from step {steps:,}"
+        begin = "it begins again" if steps is None else f"it continues from step {steps:,}"
         raise RunFailed(
             f"{str(folder.path)!r} could not be written: {error}. Once it can, {begin} with "
             f"idrl train --resume {folder.path}"

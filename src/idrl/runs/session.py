@@ -222,7 +222,7 @@ def _train(
         if failed is not None:
             saver.end()
             raise CallbackFailed(
-                f"{failed}. The run is saved at step {progress.steps:,}; it goes on with "
+                f"{failed}. The run is saved at step {progress.steps:,}; continue it with "
                 f"idrl.train(resume={str(folder.path)!r})."
             ) from failed.__cause__
         if stop.is_set() or enough:
@@ -238,7 +238,7 @@ def _check_alive(progress: Progress, config: RunConfig) -> None:
         return
     told = " ".join(describe_failure(f, config.seed) for f in progress.failures)
     if progress.alive.any():
-        warnings.warn(f"{told} It is frozen there; the other seeds go on.", stacklevel=2)
+        warnings.warn(f"{told} It is frozen there; the other seeds continue.", stacklevel=2)
         return
     raise TrainingDiverged(
         f"{told} No seed is left; the last checkpoint is from before. A smaller optimiser.lr often "

@@ -90,7 +90,7 @@ def read_metadata(path: Path) -> dict[str, str]:
         with safe_open(path, framework="numpy") as saved:
             return saved.metadata() or {}
     except (SafetensorError, OSError) as error:
-        raise IdrlError(f"{str(path)!r} is no safetensors file: {error}.") from None
+        raise IdrlError(f"{str(path)!r} is not a safetensors file: {error}.") from None
 
 
 def _check_header(path: Path) -> None:
@@ -98,7 +98,7 @@ def _check_header(path: Path) -> None:
     with open_plain(path, named=True) as file:
         (size,) = struct.unpack("<Q", file.read(8).ljust(8, b"\xff"))
     if size > _LARGEST_HEADER:
-        raise OSError("it is no safetensors file, or its header is too large")
+        raise OSError("it is not a safetensors file, or its header is too large")
 
 
 def _check(what: str, shape: list[int], dtype: str, leaf: Any) -> None:

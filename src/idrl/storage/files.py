@@ -131,7 +131,7 @@ def _open_named(path: Path) -> BufferedReader:
     waited = stat.S_ISFIFO(mode) and not select.select([number], [], [], PIPE_S)[0]
     if waited or stat.S_ISDIR(mode):
         os.close(number)
-        told = f"a pipe that nobody wrote to for {PIPE_S:.0f} s" if waited else "a folder"
+        told = f"a pipe that nothing wrote to for {PIPE_S:.0f} s" if waited else "a folder"
         raise OSError(f"it is {told}, not a file")
     os.set_blocking(number, True)
     return os.fdopen(number, "rb")
@@ -219,7 +219,7 @@ def check_entries(table: Mapping[str, Any], wanted: Mapping[str, Fits], what: st
     """Refuse a table in which one of the `wanted` entries is something else. Missing ones pass."""
     for key, fits in wanted.items():
         if key in table and not fits(table[key]):
-            raise IdrlError(f"{what} says {key} = {words.value(table[key])}, which cannot be.")
+            raise IdrlError(f"{what} says {key} = {words.value(table[key])}, which is not valid.")
 
 
 def shapes_of(about: dict[str, Any], what: str) -> tuple[tuple[int, ...], Actions]:
@@ -228,7 +228,7 @@ def shapes_of(about: dict[str, Any], what: str) -> tuple[tuple[int, ...], Action
     shape, actions = about.get("obs_shape"), from_table(about)
     numbers: list[Any] = shape if isinstance(shape, list) and len(shape) <= 32 else [None]
     if actions is None or not all(type(n) is int and 0 < n < 2**31 for n in numbers):
-        raise IdrlError(f"{what} has no obs_shape and num_actions that can be.")
+        raise IdrlError(f"{what} has no valid obs_shape and num_actions.")
     return tuple(numbers), actions
 
 

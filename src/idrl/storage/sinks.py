@@ -104,7 +104,7 @@ def check_installed(kinds: Iterable[str]) -> None:
         if found is None or found.origin is None:
             raise SinkRefused(
                 f"--{kind} needs the {kind} package: pip install 'idrl[{kind}]' "
-                f"(or --no-{kind} to go on without it)."
+                f"(or --no-{kind} to continue without it)."
             )
 
 
@@ -151,8 +151,8 @@ class Sinks:
             except Exception as error:  # a guest must not end the run
                 del self.sinks[kind]
                 warnings.warn(
-                    f"{kind} failed {when} and hears no more of this run, which goes on; its CSV "
-                    f"files are complete. {_one_line(error)}",
+                    f"{kind} failed {when} and records no more of this run, which continues; its "
+                    f"CSV files are complete. {_one_line(error)}",
                     stacklevel=3,
                 )
 

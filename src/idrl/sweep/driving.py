@@ -126,7 +126,7 @@ def _next(folder: StudyFolder, source: Source, ended: Ended, tell) -> list[Job]:
         tell(f"{job.name} failed ({outcome.error}); trying again, {outcome.failures} of {FAILURES}")
         return [job]
     if outcome.status == "lost" and outcome.losses < LOSSES:
-        tell(f"{job.name} lost its worker ({outcome.error}); it goes on from its checkpoint")
+        tell(f"{job.name} lost its worker ({outcome.error}); it continues from its checkpoint")
         return [job]
     if outcome.status == "stopped":  # by somebody else's signal to its process
         return [job]

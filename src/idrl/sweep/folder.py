@@ -74,7 +74,7 @@ class StudyFolder:
         store = open_store(where)
         if store.exists():
             raise IdrlError(
-                f"{where!r} exists already; go on with idrl sweep --resume {where}, or choose "
+                f"{where!r} exists already; continue with idrl sweep --resume {where}, or choose "
                 "another --out."
             )
         about = {"format": FORMAT, "name": name, "study": data, "plugins": list(plugins)}
@@ -90,18 +90,20 @@ class StudyFolder:
         store = open_store(where) if "://" in where or Path(where).is_dir() else None
         said = store.read("sweep.json") if store else None
         if store is None or said is None:
-            raise IdrlError(f"{where!r} is no study's folder: it has no sweep.json.")
+            raise IdrlError(f"{where!r} is not the folder of a study: it has no sweep.json.")
         try:
             about = parse_json(said, "sweep.json")
             if about.get("format") != FORMAT:
                 told = words.value(about.get("format"))
                 raise IdrlError(f"sweep.json has format {told}, and this idrl reads {FORMAT}.")
             if not is_name(about.get("name")) or not isinstance(about.get("study"), dict):
-                raise IdrlError("sweep.json has no name and study that can be.")
+                raise IdrlError("sweep.json has no valid name and study.")
             named = about.setdefault("plugins", [])
             wanted = [{"name": name} for name in named] if isinstance(named, list) else None
             if not modules.are_plugins(wanted):
-                raise IdrlError(f"sweep.json says plugins = {words.value(named)}, which cannot be.")
+                raise IdrlError(
+                    f"sweep.json says plugins = {words.value(named)}, which is not valid."
+                )
             folder = cls(store, about, about["name"])
             listed = parse_json(store.read("jobs.json", _LARGEST_JOBS) or "[]", "jobs.json", list)
             jobs = [Job.read(job) for job in listed]

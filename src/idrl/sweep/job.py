@@ -37,7 +37,7 @@ class Job:
         what = "jobs.json"
         known = {f.name for f in fields(cls)}
         if not isinstance(data, dict) or not set(data) <= known:
-            raise IdrlError(f"{what} holds {words.value(data)}, which is no run.")
+            raise IdrlError(f"{what} holds {words.value(data)}, which is not a run.")
         check_entries(data, _ENTRIES, what)
         missing = [f.name for f in fields(cls) if f.default is MISSING and f.name not in data]
         if missing:

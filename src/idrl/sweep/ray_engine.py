@@ -142,7 +142,7 @@ def _check_answers(address: str, host: str, port: int) -> None:
         told = error.strerror or error
         raise IdrlError(f"no Ray cluster answers at {address!r}: {told}.") from None
     if answer[3:4] != _SETTINGS:
-        raise IdrlError(f"what answers at {address!r} is no Ray cluster.")
+        raise IdrlError(f"what answers at {address!r} is not a Ray cluster.")
 
 
 _SETTINGS = b"\x04"  # the kind of frame that opens HTTP/2, in both directions

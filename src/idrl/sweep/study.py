@@ -34,11 +34,11 @@ class Resources:
     def check(self, where: str) -> None:
         for name in ("cpus", "pack", "memory_gb"):
             if getattr(self, name) < 0:
-                raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it is at least 0.")
+                raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it must be at least 0.")
         if self.gpus != -1 and (self.gpus < 0 or (self.gpus > 1 and self.gpus % 1)):
             raise IdrlError(
-                f"{where}.gpus is {self.gpus:g}; it is a share up to 1, whole GPUs, 0 for none, or "
-                "-1 to leave it open."
+                f"{where}.gpus is {self.gpus:g}; it must be a share up to 1, whole GPUs, 0 for "
+                "none, or -1 to leave it open."
             )
 
 
@@ -54,7 +54,7 @@ class Search:
 
     def check_space(self) -> None:
         if self.trials < 1:
-            raise IdrlError(f"search.trials is {self.trials}; it is at least 1.")
+            raise IdrlError(f"search.trials is {self.trials}; it must be at least 1.")
         for name, value, known in (
             ("stop", self.stop, STOPS), ("score", self.score, ("best", "last")),
         ):  # fmt: skip
@@ -211,7 +211,7 @@ def _group(table: dict[str, Any]) -> StudyGroup:
         raise IdrlError("steps and frames both say how long to train: omit one.")
     preset = table.get("preset")
     if preset is not None and not isinstance(preset, str):
-        raise IdrlError(f"preset is {preset!r}; it is a word such as 'paper'.")
+        raise IdrlError(f"preset is {preset!r}; it must be a word such as 'paper'.")
     each = (name for env in envs for name in _spread(env))
     envs = tuple(itertools.islice(each, MOST + 1))
     if len(envs) > MOST:
@@ -235,12 +235,12 @@ def _spread(text: str) -> Iterator[str]:
     found = re.search(r"\{([^{}]*)\}", text)
     if not found:
         if "{" in text or "}" in text:
-            raise IdrlError(f"{text!r} has a brace without its other half.")
+            raise IdrlError(f"{text!r} has an unmatched brace.")
         yield text
         return
     parts = [part.strip() for part in found[1].split(",")]
     if not all(parts):
-        raise IdrlError(f"{text!r} has an empty place in its braces.")
+        raise IdrlError(f"{text!r} has an empty item in its braces.")
     before, after = text[: found.start()], text[found.end() :]
     for part in parts:
         yield from _spread(before + part + after)
@@ -259,7 +259,7 @@ def _words(table: dict[str, Any], key: str) -> tuple[str, ...]:
 def _count(table: dict[str, Any], key: str) -> int | None:
     value = table.get(key)
     if value is not None and (type(value) is not int or value <= 0):
-        raise IdrlError(f"{key} is {value!r}; it is a positive whole number.")
+        raise IdrlError(f"{key} is {value!r}; it must be a positive whole number.")
     return value
 
 
@@ -272,7 +272,9 @@ def _seeds(table: dict[str, Any]) -> tuple[int, ...]:
         found = seeds
     else:
         if type(seeds) is not int or seeds < 1 or type(first) is not int:
-            raise IdrlError(f"seeds is {seeds!r}; it is how many, 1 or more, or a list of them.")
+            raise IdrlError(
+                f"seeds is {seeds!r}; it must be a count, 1 or more, or a list of them."
+            )
         if seeds > MOST_SEEDS:
             raise _too_many(f"{words.value(seeds)} seeds, where {MOST_SEEDS:,} are the most", "")
         found = list(range(first, first + seeds))
@@ -292,7 +294,7 @@ def _variants(table: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     grid = flat(table.get("grid", {}))
     for name, values in grid.items():
         if not isinstance(values, list):
-            raise IdrlError(f"grid.{name} is {values!r}; it is a list of values.")
+            raise IdrlError(f"grid.{name} is {values!r}; it must be a list of values.")
         if not values:
             raise IdrlError(f"grid.{name} is empty; give it values, or omit it.")
     listed = table.get("variant", [{}])

@@ -28,7 +28,9 @@ def check_heads(
     are of each action, `numbers` may be of all."""
     shape = np.shape(q_heads)
     if len(shape) < 2 or not all(shape[-2:]):
-        raise IdrlError(f"q_heads has shape {shape}; it is [..., K, A], K heads of A actions each.")
+        raise IdrlError(
+            f"q_heads has shape {shape}; it must be [..., K, A], K heads of A actions each."
+        )
     wanted, beside = (*shape[:-2], shape[-1]), f"q_heads of shape {shape}"
     _fit("mask", mask, wanted, beside, each=True)
     _fit("return_variance", return_variance, wanted, beside, each=True)
@@ -40,7 +42,7 @@ def check_moments(mu: Any, sigma2: Any, cov: Any, samples: Any, mask: Any, **num
     """The same of the moments of a posterior, `[..., A]`."""
     shape = mu.shape
     if not shape or not shape[-1]:
-        raise IdrlError(f"mu has shape {shape}; it is [..., A], one number for each action.")
+        raise IdrlError(f"mu has shape {shape}; it must be [..., A], one number for each action.")
     draws = np.shape(samples)[-2:-1] or (1,)  # as many as there are
     wanted = {
         "sigma2": (sigma2, shape),
@@ -65,7 +67,7 @@ def _fit(name: str, value: Any, shape: tuple[int, ...], beside: str, each: bool 
     )
     if not fits or (each and has[-1:] != shape[-1:]):
         or_one = "" if each else ", or one number"
-        raise IdrlError(f"{name} has shape {has}; with {beside} it is {shape}{or_one}.")
+        raise IdrlError(f"{name} has shape {has}; with {beside} it must be {shape}{or_one}.")
 
 
 def need(value: Any, by: str) -> Any:

@@ -77,7 +77,7 @@ def _same_bits() -> None:
         return
     if _started() and jax.default_backend() != "cpu":
         raise IdrlError(
-            "deterministic has to be said before JAX is first used in a process; start a new one, "
+            "deterministic has to be set before JAX is first used in a process; start a new one, "
             f"or set XLA_FLAGS={_DETERMINISTIC}=true before."
         )
     os.environ["XLA_FLAGS"] = f"{flags} {_DETERMINISTIC}=true".strip()

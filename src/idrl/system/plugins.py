@@ -59,7 +59,7 @@ def named_object(given: str) -> Any:
     place, _, name = given.rpartition(":")
     if not place or not name.isidentifier():
         raise IdrlError(
-            f"{given!r} names no object: it is written like baseline.py:model or "
+            f"{given!r} does not name an object: write it like baseline.py:model or "
             "package.module:model."
         )
     try:
@@ -219,8 +219,8 @@ def _module(given: str) -> str:
         return file.stem
     if not is_name(given):
         raise IdrlError(
-            f"--plugin {given!r} names no module: it is written like mypackage.exploration, or as "
-            "a file such as exploration.py."
+            f"--plugin {given!r} does not name a module: write it like mypackage.exploration, or "
+            "as a file such as exploration.py."
         )
     if given not in sys.modules and _find(given) is None:
         _add(os.getcwd())  # an installed command does not look there by itself

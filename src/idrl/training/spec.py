@@ -21,7 +21,7 @@ def _check_counts(settings: object, where: str, *names: str) -> None:
         if value <= 0:
             raise IdrlError(f"{where}.{name} is {value}; it must be positive.")
         if value > _MOST:
-            raise IdrlError(f"{where}.{name} is {value}; it is at most {_MOST:,}.")
+            raise IdrlError(f"{where}.{name} is {value}; it must be at most {_MOST:,}.")
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Training:
         _check_counts(self, where, "steps", "envs", "log_every_steps")
         if not 0 <= self.keep_weights <= _MOST_KEPT:
             raise IdrlError(
-                f"{where}.keep_weights is {self.keep_weights}; it is from 0 to {_MOST_KEPT}."
+                f"{where}.keep_weights is {self.keep_weights}; it must be from 0 to {_MOST_KEPT}."
             )
         if self.reseed_every < 0:
             raise IdrlError(
@@ -55,7 +55,7 @@ class Training:
                 "for as many as the environment says."
             )
         if self.env_timeout_s < 0:
-            raise IdrlError(f"{where}.env_timeout_s is {self.env_timeout_s}; it is ≥ 0.")
+            raise IdrlError(f"{where}.env_timeout_s is {self.env_timeout_s}; it must be ≥ 0.")
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ def check_gymnasium(env: gymnasium.Env, name: str, call: Call) -> None:
     found: Any = call(lambda: own.reset(seed=0), lambda: where)
     if not isinstance(found, tuple) or len(found) != 2 or not isinstance(found[1], dict):
         raise IdrlError(
-            f"{name}.reset returns {_values(found)}; it returns (observation, info), and info is a "
-            "dictionary."
+            f"{name}.reset returns {_values(found)}; it must return (observation, info), "
+            "and info is a dictionary."
         )
     call(lambda: check_observation(own.observation_space, found[0]), lambda: where)
     action = _some_action(own.action_space, found[1])
@@ -39,18 +39,18 @@ def check_gymnasium(env: gymnasium.Env, name: str, call: Call) -> None:
     found = call(lambda: own.step(action), lambda: where)
     if not isinstance(found, tuple) or len(found) != 5:
         raise IdrlError(
-            f"{name}.step returns {_values(found)}; it returns (observation, reward, terminated, "
-            "truncated, info)."
+            f"{name}.step returns {_values(found)}; it must return (observation, reward, "
+            "terminated, truncated, info)."
         )
     obs, reward, *ends, info = found
     call(lambda: check_observation(own.observation_space, obs), lambda: where)
     if np.ndim(reward) or np.asarray(reward).dtype.kind not in "buif":
-        raise IdrlError(f"{name}.step returns {_shown(reward)} as reward; it is one number.")
+        raise IdrlError(f"{name}.step returns {_shown(reward)} as reward; it must be one number.")
     for what, value in zip(("terminated", "truncated"), ends, strict=True):
         if np.ndim(value) or np.asarray(value).dtype.kind not in "bui" or value not in (0, 1):
-            raise IdrlError(f"{name}.step returns {_shown(value)} as {what}; it is a bool.")
+            raise IdrlError(f"{name}.step returns {_shown(value)} as {what}; it must be a bool.")
     if not isinstance(info, dict):
-        raise IdrlError(f"{name}.step returns {_shown(info)} as info; it is a dictionary.")
+        raise IdrlError(f"{name}.step returns {_shown(info)} as info; it must be a dictionary.")
 
 
 def _some_action(space: Any, info: dict[str, Any]) -> Any:

@@ -53,7 +53,9 @@ class BraxEnv:
         if backend not in BACKENDS:
             raise unknown("backend of Brax", backend, BACKENDS)
         if not 1 <= episode <= LONGEST:
-            raise IdrlError(f"brax/{model}: episode is {episode}; it is 1 to {LONGEST:,} steps.")
+            raise IdrlError(
+                f"brax/{model}: episode is {episode}; it must be 1 to {LONGEST:,} steps."
+            )
         self.env = _make(model, backend)
         self.name, self.episode = f"brax/{model}", episode
         size = self.env.action_size

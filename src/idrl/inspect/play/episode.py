@@ -154,7 +154,7 @@ def _target(path: str | Path) -> Path:
     """Refuse what cannot be written before anything is played."""
     target = Path(path)
     if not target.parent.is_dir() or target.is_dir():
-        raise IdrlError(f"{str(target)!r} is no file that can be written: name one in a folder.")
+        raise IdrlError(f"{str(target)!r} is not a file that can be written: name one in a folder.")
     return target
 
 

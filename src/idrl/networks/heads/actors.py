@@ -34,10 +34,10 @@ class Candidates:
     def check(self, where: str) -> None:
         for name in ("perturbed", "uniform", "refine"):
             value = getattr(self, name)
-            require(value >= 0, f"{where}.{name} is {value}; it is at least 0.")
+            require(value >= 0, f"{where}.{name} is {value}; it must be at least 0.")
         require(
             len(self.scales) > 0 and all(scale > 0 for scale in self.scales),
-            f"{where}.scales is {list(self.scales)}; it is one positive number or several.",
+            f"{where}.scales is {list(self.scales)}; it must be one positive number or several.",
         )
 
     def propose(self, key: jax.Array, actor: jax.Array, before: jax.Array) -> jax.Array:
@@ -88,7 +88,7 @@ class ActorHead(Head):
     def check(self, where: str) -> None:
         """Refuse settings that cannot work; `where` is what they are called in a config."""
         check_hidden(where, self.hidden)
-        require(self.delay >= 1, f"{where}.delay is {self.delay}; it is at least 1.")
+        require(self.delay >= 1, f"{where}.delay is {self.delay}; it must be at least 1.")
 
     @abstractmethod
     def module(self, dims: int) -> nn.Module:
@@ -191,7 +191,7 @@ class Actor(ActorHead):
         super().check(where)
         for name in ("smoothing", "smoothing_clip", "restraint", "ahead"):
             value = getattr(self, name)
-            require(value >= 0, f"{where}.{name} is {value}; it is at least 0.")
+            require(value >= 0, f"{where}.{name} is {value}; it must be at least 0.")
 
     def module(self, dims: int) -> nn.Module:
         return _Layers(self.hidden, dims, self.init)

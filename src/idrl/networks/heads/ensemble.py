@@ -35,8 +35,12 @@ class Ensemble(QHeads):
 
     def check(self, where: str) -> None:
         super().check(where)
-        require(0 < self.mask_prob <= 1, f"{where}.mask_prob is {self.mask_prob}; it is in (0, 1].")
-        require(self.prior_scale >= 0, f"{where}.prior_scale is {self.prior_scale}; it is ≥ 0.")
+        require(
+            0 < self.mask_prob <= 1, f"{where}.mask_prob is {self.mask_prob}; it must be in (0, 1]."
+        )
+        require(
+            self.prior_scale >= 0, f"{where}.prior_scale is {self.prior_scale}; it must be ≥ 0."
+        )
 
     @property
     def says_q(self) -> bool:

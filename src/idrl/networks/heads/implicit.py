@@ -72,8 +72,8 @@ class Implicit(ReturnHead):
         super().check(where)
         for name in ("samples", "act_samples", "embedding"):
             value = getattr(self, name)
-            require(value >= 1, f"{where}.{name} is {value}; it is at least 1.")
-        require(self.kappa > 0, f"{where}.kappa is {self.kappa}; it is positive.")
+            require(value >= 1, f"{where}.{name} is {value}; it must be at least 1.")
+        require(self.kappa > 0, f"{where}.kappa is {self.kappa}; it must be positive.")
         if self.risk in ("cvar", "cpw"):
             require(
                 0 < self.risk_level <= 1,

@@ -87,8 +87,10 @@ class Quantile(ReturnHead):
 
     def check(self, where: str) -> None:
         super().check(where)
-        require(self.quantiles >= 1, f"{where}.quantiles is {self.quantiles}; it is at least 1.")
-        require(self.kappa > 0, f"{where}.kappa is {self.kappa}; it is positive.")
+        require(
+            self.quantiles >= 1, f"{where}.quantiles is {self.quantiles}; it must be at least 1."
+        )
+        require(self.kappa > 0, f"{where}.kappa is {self.kappa}; it must be positive.")
 
     def module(self, num_actions: int) -> nn.Module:
         return self.mlps(1, num_actions, self.quantiles)

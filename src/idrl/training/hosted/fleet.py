@@ -156,7 +156,7 @@ def check(env: HostEnv, journal: Journal, t: int) -> None:
         actions |= np.abs(journal.actions - (low + high) / 2) <= 0.51 * (high - low)
     if start < 0 or not all(x.all() for x in (seeds, later, since, actions)):
         raise IdrlError(
-            f"the checkpoint's journal of {env.name} is forged: it says what cannot be."
+            f"the checkpoint's journal of {env.name} is forged: its values are impossible."
         )
 
 

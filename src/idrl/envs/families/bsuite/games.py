@@ -50,7 +50,7 @@ def make_bsuite(game: str, noise: float = 0.0, **others: float) -> Env:
             hint = nearest(option, ("noise", *facts.options))
             raise IdrlError(f"bsuite/{game}: unknown option {option!r}; {hint}")
         if not 0 <= value < math.inf:
-            raise IdrlError(f"bsuite/{game}: {option} is {value}; it is a number, 0 or more.")
+            raise IdrlError(f"bsuite/{game}: {option} is {value}; it must be a number, 0 or more.")
     return Noisy(f"bsuite/{game}", _inner(game, others), noise, facts.optimum)
 
 

@@ -108,7 +108,7 @@ class Swingup:
     def __init__(self, height: float = 0.5, width: float | None = None):
         if not 0 <= height < 1:
             raise IdrlError(
-                f"bsuite/cartpole_swingup: height is {height}; it is from 0 to below 1."
+                f"bsuite/cartpole_swingup: height is {height}; it must be from 0 to below 1."
             )
         self.height, self.width = height, 1 - height if width is None else width
 
