@@ -17,17 +17,20 @@ class Window:
         self.steps = steps
         self.playing = list(range(envs))  # the number of each environment's episode
         self.begun = envs
-        self.found: dict[int, tuple[float, int]] = {}  # completed: return and length
+        self.found: dict[int, tuple[bool, float, int]] = {}  # completed: see `scores`
         self.counted, self.used = 0, 0  # episodes that count so far, and their steps
 
-    def add(self, ended: np.ndarray, returns: np.ndarray, lengths: np.ndarray) -> bool:
+    def add(
+        self, ended: np.ndarray, truncated: np.ndarray, returns: np.ndarray, lengths: np.ndarray
+    ) -> bool:
         """What happened to each environment in one step, `[E]`; whether it is all known now."""
         for env in np.flatnonzero(ended).tolist():
-            self.found[self.playing[env]] = float(returns[env]), int(lengths[env])
+            seen = bool(truncated[env]), float(returns[env]), int(lengths[env])
+            self.found[self.playing[env]] = seen
             self.playing[env] = self.begun
             self.begun += 1
         while self.counted in self.found:
-            length = self.found[self.counted][1]
+            length = self.found[self.counted][2]
             if self.used + length > self.steps:
                 return True
             self.used += length + 1  # a step that only resets
@@ -35,6 +38,6 @@ class Window:
         going_on = self.playing.index(self.counted)
         return self.used + (0 if ended[going_on] else int(lengths[going_on])) >= self.steps
 
-    def scores(self) -> list[tuple[float, int]]:
-        """Return and length of every episode that counts."""
+    def scores(self) -> list[tuple[bool, float, int]]:
+        """Of every episode that counts whether it was truncated, its return and its length."""
         return [self.found[number] for number in range(self.counted)]
