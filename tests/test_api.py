@@ -65,6 +65,7 @@ def test_an_object_a_factory_and_a_name_train_alike(tmp_path):
     assert len(again.evaluations) == 2
     cut = idrl.evaluate(runs[2], episodes=3, limit_steps=2)  # the goal is three steps away
     assert (cut.episodes.tolist(), cut.length_mean.tolist()) == ([3], [2.0])
+    assert cut.truncated.tolist() == [3]
     assert cut.return_mean.tolist() == [0.0]
 
 

@@ -109,12 +109,13 @@ def test_a_score_is_over_frames_or_episodes(tmp_path):
 def test_a_score_over_frames_in_which_nothing_ends_is_none(monkeypatch, capsys):
     run = SimpleNamespace(config=resolve("dqn", "atari/pong"), seeds=range(2), deterministic=False)
     nan = float("nan")
-    score = Score(*(np.array(x) for x in ([3.0, nan], [1.0, nan], [4, 0], [7.0, nan])), {})
+    score = Score(*(np.array(x) for x in ([3.0, nan], [1.0, nan], [4, 0], [7.0, nan], [3, 0])), {})
     monkeypatch.setattr(api, "open_run", lambda path: run)
     monkeypatch.setattr(api, "evaluate", lambda run, **how: score)
     assert main(["evaluate", "x", "--frames", "100"]) == 0
     told = capsys.readouterr().out
     assert "no episode ended" in told
+    assert "3 of 4" in told
     assert "nan" not in told
 
 
@@ -258,11 +259,14 @@ def test_games_get_new_seeds_at_every_third_evaluation_or_as_their_run_began():
 def test_atari_is_shown_in_frames():
     console = Console(file=io.StringIO(), width=200)
     display = LiveDisplay(console)
-    score = SimpleNamespace(return_mean=np.array([1.0]))
+    score = SimpleNamespace(
+        return_mean=np.array([1.0]), episodes=np.array([3]), truncated=np.array([2])
+    )
     progress = SimpleNamespace(
         steps=250_000, episodes=SimpleNamespace(returns=np.array([2.0])), metrics=None, score=score,
         alive=np.array([True]),
     )  # fmt: skip
     display.update(progress, sized()[1])
     assert "1,000,000 frames" in console.file.getvalue()
+    assert "evaluation 1, 2 of 3 episodes at the time limit" in console.file.getvalue()
     assert "frames/s" in console.file.getvalue()

@@ -186,6 +186,7 @@ def test_episodes_and_scores_are_counted_right():
     assert best.length_mean.tolist() == [4, 4]
     cut = p.score_best(p.place(progress[-1].state), 7, 3)  # counts with what it has by then
     assert (cut.episodes.tolist(), cut.length_mean.tolist()) == ([7, 7], [3, 3])
+    assert (best.truncated.tolist(), cut.truncated.tolist()) == ([0, 0], [7, 7])
     window = p.evaluator.window_of_best(
         p.place(progress[-1].state), 30
     )  # ten steps of each of three

@@ -22,7 +22,7 @@ def played(lengths, envs, steps):
             at[env] += 1
             ended[env] = resting[env] = at[env] >= lengths[number[env]]
         returns = np.array([1000.0 + number[env] for env in range(envs)])
-        if window.add(ended, returns, np.array(at)):
+        if window.add(ended, ended, returns, np.array(at)):
             return window
     raise AssertionError("it never ends")
 
@@ -33,7 +33,7 @@ def one_after_the_other(lengths, steps):
         if used + length > steps:
             break
         used += length + 1
-        counted.append((1000.0 + number, length))
+        counted.append((True, 1000.0 + number, length))
     return counted
 
 
@@ -48,8 +48,8 @@ def test_the_same_episodes_count_however_many_play(envs, steps):
 def test_it_stops_as_soon_as_the_first_that_is_open_cannot_count():
     window = Window(2, 10)
     no = np.zeros(2, bool)
-    assert not window.add(no, np.zeros(2), np.array([9, 9]))
-    assert window.add(no, np.zeros(2), np.array([10, 10]))
+    assert not window.add(no, no, np.zeros(2), np.array([9, 9]))
+    assert window.add(no, no, np.zeros(2), np.array([10, 10]))
     assert window.scores() == []
 
 

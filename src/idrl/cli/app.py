@@ -237,12 +237,16 @@ def _evaluate(options, console) -> int:
         n = int(score.episodes[i])
         told = (score.return_mean[i], score.return_std[i], score.length_mean[i])
         mean, spread, length = (short(float(x)) if n else "–" for x in told)
-        rows.append([str(seed), mean, spread, f"{n:,}", length])
-    together = ["mean", str(mean_over_seeds(score.return_mean)), "", "", ""]
+        cut = int(score.truncated[i])
+        rows.append([str(seed), mean, spread, f"{n:,}", length, f"{cut:,} of {n:,}" if cut else ""])
+    together = ["mean", str(mean_over_seeds(score.return_mean)), "", "", "", ""]
     notes = [f"In brackets: {INTERVAL}."] if len(rows) > 1 else []
     if not score.episodes.all():
         notes.append("Where no episode ended there is no score.")
-    heads = ("seed", "return", "standard deviation", "episodes", "length")
+    heads = ["seed", "return", "standard deviation", "episodes", "length", "at the time limit"]
+    if not score.truncated.any():
+        heads, together = heads[:-1], together[:-1]
+        rows = [row[:-1] for row in rows]
     title = f"{words.title(run.config.agent, run.config.env)}, best weights"
     below = [together] if len(rows) > 1 else []
     console.print(TextTable(heads, rows, title, notes, below=below))

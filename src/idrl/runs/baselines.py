@@ -129,7 +129,7 @@ class Baseline:
         row = {
             "seed": seed, "steps": steps, "episodes": int(score.episodes), "return_mean": mean,
             "best": self._best[seed], "return_std": float(score.return_std),
-            "length_mean": float(score.length_mean),
+            "length_mean": float(score.length_mean), "truncated": int(score.truncated),
         }  # fmt: skip
         self._folder.tables["evaluations"].append([row])
         return score

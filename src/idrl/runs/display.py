@@ -31,6 +31,7 @@ from idrl.runs.run import Run
 from idrl.storage.records import numbers, read_episodes, read_evaluations, read_table
 from idrl.system import words
 from idrl.system.tables import TextTable
+from idrl.training.evaluation import Score
 
 
 class LiveDisplay:
@@ -98,7 +99,7 @@ class LiveDisplay:
                 if name in told(config.spec)
             )
         if progress.score is not None:
-            self.score = str(mean_over_seeds(progress.score.return_mean[progress.alive]))
+            self.score = _told(progress.score, progress.alive)
         acting = short(float(np.mean(self.recent))) if self.recent else "–"
         line = f"episode return {acting}   evaluation {self.score}{self.ranges}"
         if self.moves:
@@ -113,6 +114,16 @@ class LiveDisplay:
         elif progress.score is not None:
             text = f"{progress.steps * scale:>10,} {unit} {rate * scale:>9,.0f} {unit}/s   {line}"
             self.console.print(text, soft_wrap=True)
+
+
+def _told(score: Score, alive: np.ndarray) -> str:
+    """An evaluation, and what its mean does not show: games that went on to a time limit, or on and
+    on, as those of a greedy policy that stands still."""
+    episodes, cut = (int(np.sum(x[alive])) for x in (score.episodes, score.truncated))
+    told = str(mean_over_seeds(score.return_mean[alive]))
+    if not episodes:
+        return f"{told}, no episode ended"
+    return f"{told}, {cut:,} of {episodes:,} episodes at the time limit" if cut else told
 
 
 _RANGES = {"sigma": "σ", "rho2": "ρ²"}  # that metrics have, of the agents they mean something for
@@ -143,34 +154,56 @@ def summary(run: Run) -> TextTable:
     found = _by_seed(run)
     stopped = read_table(run.path / "frozen.csv", ("seed", "steps"))
     frozen = {row["seed"]: f"at step {int(row['steps']):,}" for row in stopped}
+    latest = {row["seed"]: row for row in read_evaluations(run.path)}
+    marks = {_LIMIT: _at_limit(latest), "frozen": frozen}  # columns of what is unusual
+    marks = {name: told for name, told in marks.items() if any(told.values())}
     rows, below = [], []
     for index, seed in enumerate(run.seeds):
         cells = [_COLUMNS[name](x[index]) for name, x in found.items()]
-        rows.append([str(seed), *cells, *([frozen.get(str(seed), "")] if frozen else [])])
+        rows.append([str(seed), *cells, *(told.get(str(seed), "") for told in marks.values())])
     notes = [f"Frozen: {len(frozen)} of {len(run.seeds)} seeds."] if frozen else []
+    notes += _unfinished(latest, run)
     if run.config.seeds == 1:
         notes.append("One seed: there is no interval.")
     else:
         for label, tell in (("mean", mean_over_seeds), ("IQM", _iqm)):
             cells = ["" if name in _COUNTS else str(tell(x)) for name, x in found.items()]
-            below.append([label, *cells, *([""] if frozen else [])])
+            below.append([label, *cells, *[""] * len(marks)])
         notes.append(f"In brackets: {INTERVAL}.")
         if _SOLVED in found:
             notes.append(_solved(found[_SOLVED]))
     if _REGRET in found:
-        latest = {row["seed"]: row for row in read_evaluations(run.path)}
         last = numbers(list(latest.values()), "regret")
         notes.append(
             "Regret: the best policy's expected return less what acting earned, summed over "
             f"episodes; in the last evaluation {mean_over_seeds(last)} per episode."
         )
-    heads = ["seed", *found, *(["frozen"] if frozen else [])]
+    heads = ["seed", *found, *marks]
     title = words.title(run.config.agent, run.config.env)
     return TextTable(heads, rows, title, notes, below=below)
 
 
-_SOLVED, _REGRET = "solved at episode", "regret"
+_SOLVED, _REGRET, _LIMIT = "solved at episode", "regret", "at the time limit"
 _COUNTS = ("episodes", _SOLVED)  # whose mean over seeds says nothing
+
+
+def _at_limit(latest: dict[str, dict[str, str]]) -> dict[str, str]:
+    """By seed, how many episodes of its last evaluation a time limit ended; of runs that say so."""
+    told = {}
+    for seed, row in latest.items():
+        cut, of = (float(row.get(name) or 0) for name in ("truncated", "episodes"))
+        told[seed] = f"{cut:,.0f} of {of:,.0f}" if cut else ""
+    return told
+
+
+def _unfinished(latest: dict[str, dict[str, str]], run: Run) -> list[str]:
+    """A sentence on seeds whose last evaluation was over before any of its episodes."""
+    seeds = [seed for seed, row in latest.items() if float(row.get("episodes") or 1) == 0]
+    if not seeds:
+        return []
+    told = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {', '.join(seeds)}"
+    steps = run.config.evaluation.steps
+    return [f"No episode of the last evaluation of {told} ended in its {steps:,} steps."]
 
 
 def _score(value: float) -> str:

@@ -116,6 +116,7 @@ class Recorder:
                 "best": float(best[index]),
                 "return_std": float(score.return_std[index]),
                 "length_mean": float(score.length_mean[index]),
+                "truncated": int(score.truncated[index]),
                 **info,
                 **self._missed(index, mean, info),
             }

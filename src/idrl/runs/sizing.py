@@ -85,7 +85,7 @@ def needs(
         "learning.batch_size": learning.batch_size * 2 * seen,
         "training.envs": config.training.envs * seen,
         "evaluation.envs": evaluation.envs * seen,
-        "evaluation.steps": evaluation.steps * 9,
+        "evaluation.steps": evaluation.steps * 10,
         "the agent's networks": 20 * parameters(agent),  # online, target, best, and Adam's two
     }
 

@@ -160,8 +160,9 @@ def _check_row(row: dict[str, str], whole: Sequence[str], numeric: Sequence[str]
 
 
 def read_evaluations(run: Path) -> list[dict[str, str]]:
-    """Of a run folder; `regret` too is a number where there is one."""
-    return _of_seeds(run / "evaluations.csv", ("return_mean", "best"), ("regret",))
+    """Of a run folder; `regret`, `episodes` and `truncated` are numbers where they are there."""
+    maybe = ("regret", "episodes", "truncated")
+    return _of_seeds(run / "evaluations.csv", ("return_mean", "best"), maybe)
 
 
 def read_episodes(run: Path) -> list[dict[str, str]]:

@@ -20,7 +20,15 @@ from idrl.envs.base import Env, mask_of
 from idrl.replay import ring as ring
 from idrl.training.ahead import Early, quick
 from idrl.training.batching import loop, over_seeds
-from idrl.training.evaluation import Score, fresh, play, play_episodes, score_of
+from idrl.training.evaluation import (
+    Played,
+    Score,
+    ends_of,
+    fresh,
+    play,
+    play_episodes,
+    score_of,
+)
 from idrl.training.health import hold
 from idrl.training.learner import (
     EXAMPLE_STEPS,
@@ -240,7 +248,7 @@ class Compiled(Learner):
 
         return over_seeds(one)(state)
 
-    def _stretch(self, state: TrainState, worlds: Worlds, number, times) -> tuple[Worlds, Episodes]:
+    def _stretch(self, state: TrainState, worlds: Worlds, number, times) -> tuple[Worlds, Played]:
         """Part of an evaluation, with the ends of episodes as `[steps, S, E]`."""
 
         def one(state: TrainState, worlds: Worlds):
@@ -250,10 +258,10 @@ class Compiled(Learner):
             )  # fmt: skip
 
         worlds, seen = over_seeds(one, out_axes=(0, 1))(state, worlds)
-        return worlds, Episodes(seen.ended, seen.episode_return, seen.episode_length, seen.info)
+        return worlds, ends_of(seen)
 
-    def _score(self, state: TrainState, ends: Episodes) -> tuple[TrainState, tuple[Score, Any]]:
-        score = jax.vmap(score_of, 1)(*ends)
+    def _score(self, state: TrainState, ends: Played) -> tuple[TrainState, tuple[Score, Any]]:
+        score = jax.vmap(score_of, 1)(ends)
         state, better = over_seeds(self._keep_best)(state, score)
         return state, (score, better)
 
@@ -280,7 +288,7 @@ class Compiled(Learner):
                 self.agent, self.env, state.best.params, state.agent.prior, state.task, key,
                 worlds, times,
             )  # fmt: skip
-            return score_of(seen.ended, seen.episode_return, seen.episode_length, seen.info)
+            return score_of(ends_of(seen))
 
         return jax.jit(self._over_devices(over_seeds(one), (SEEDS,), SEEDS))(state)
 

@@ -20,11 +20,12 @@ class Score(NamedTuple):
     return_std: jax.Array  # its standard deviation over episodes
     episodes: jax.Array  # how many episodes were completed
     length_mean: jax.Array  # mean length in steps
+    truncated: jax.Array  # how many of the episodes a time limit cut off
     info: dict[str, jax.Array]  # means of what the environment reports at the end of episodes
 
     def __repr__(self) -> str:
         """Means and counts; of traced values their kind."""
-        said = ("return_mean", "return_std", "episodes", "length_mean")
+        said = ("return_mean", "return_std", "episodes", "length_mean", "truncated")
         return f"Score({', '.join(f'{name}={_brief(getattr(self, name))}' for name in said)})"
 
 
@@ -90,15 +91,31 @@ def play_episodes(
     kept = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
     done = jnp.zeros(episodes, bool)
     _, _, done, kept = jax.lax.while_loop(unfinished, one, (jnp.int32(0), worlds, done, kept))
-    return score_of(done, *kept)
+    return score_of(Played(done, *kept))
 
 
-def _ends(seen):
-    return seen.episode_return, seen.episode_length, seen.info
+class Played(NamedTuple):
+    """Episodes that were played, arrays of one shape."""
+
+    ended: Any  # whether one ended here; nothing else counts where none did
+    truncated: Any  # by a time limit
+    returns: Any
+    lengths: Any
+    info: dict[str, Any]
 
 
-def score_of(ended, returns, lengths, info) -> Score:
-    """Over the entries of arrays of one shape where an episode `ended`."""
+def ends_of(seen: Happened) -> Played:
+    """Those of a stretch of vector steps."""
+    return Played(seen.ended, *_ends(seen))
+
+
+def _ends(seen: Happened):
+    return ~seen.terminated, seen.episode_return, seen.episode_length, seen.info
+
+
+def score_of(ends: Played) -> Score:
+    """Over all episodes that ended."""
+    ended, truncated, returns, lengths, info = ends
     count = ended.sum()
 
     def mean(values):
@@ -111,5 +128,6 @@ def score_of(ended, returns, lengths, info) -> Score:
         jnp.sqrt(mean((returns - average) ** 2)),
         count.astype(jnp.int32),
         mean(lengths),
+        (ended & truncated).sum().astype(jnp.int32),
         {name: mean(values) for name, values in info.items()},
     )

@@ -16,7 +16,7 @@ from idrl.envs.base import Env
 from idrl.envs.host import HostEnv
 from idrl.errors import IdrlError, in_a_line
 from idrl.replay.ring import Stack
-from idrl.training.evaluation import Score, score_of
+from idrl.training.evaluation import Played, Score, ends_of, score_of
 from idrl.training.hosted.evaluation import whole_episodes, window_episodes
 from idrl.training.hosted.fleet import Fleet
 from idrl.training.rollout import Worlds, advance, allowed, begin
@@ -54,20 +54,19 @@ def score_episodes(
             act = _stacked(world, player, envs)
             return whole_episodes(world, vector, seeds, envs, act, limit_steps)
 
-        ended, returns, lengths = _on_host(env, envs, play)
-        return _summed(ended, returns, lengths, {})
+        return _summed(_on_host(env, envs, play))
     games = _Games(env, key, stream(key, "score", 0), episodes)
     done, kept = np.zeros(episodes, bool), None
     for t in range(limit_steps):
-        ended, *seen = games.step(player)
-        new = (ended | (t + 1 >= limit_steps)) & ~done
+        seen = games.step(player)
+        new = (seen.ended | (t + 1 >= limit_steps)) & ~done
         kept = seen if kept is None else kept
         kept = jax.tree.map(lambda now, old, new=new: np.where(new, now, old), seen, kept)
         done |= new
         if done.all():
             break
     assert kept is not None
-    return _summed(done, *kept)
+    return _summed(kept._replace(ended=done))
 
 
 def score_window(
@@ -83,11 +82,12 @@ def score_window(
             act = _stacked(world, player, envs)
             return window_episodes(world, vector, seeds, 1, steps, act)[0]
 
-        found = np.array(_on_host(env, envs, play), np.float64).reshape(-1, 2)
-        return _summed(np.ones(len(found), bool), found[:, 0], found[:, 1], {})
+        found = np.array(_on_host(env, envs, play), np.float64).reshape(-1, 3)
+        truncated, returns, lengths = found.T
+        return _summed(Played(np.ones(len(found), bool), truncated > 0, returns, lengths, {}))
     games = _Games(env, key, stream(key, "evaluate", number), envs)
     rows = [games.step(player) for _ in range(-(-steps // envs))]
-    return _summed(*jax.tree.map(lambda *x: np.stack(x), *rows))
+    return _summed(jax.tree.map(lambda *x: np.stack(x), *rows))
 
 
 class Asked:
@@ -172,12 +172,12 @@ class _Games:
         self._step = jax.jit(step)
         self._allowed = jax.jit(lambda worlds: allowed(env, task, worlds))
 
-    def step(self, player: Asked) -> tuple[np.ndarray, Any, Any, Any]:
+    def step(self, player: Asked) -> Played:
         worlds = self.worlds
         action = player(worlds.obs, worlds.first, self._allowed(worlds))
         self.worlds, seen = self._step(worlds, action, self.loop, self.t)
         self.t += 1
-        return jax.device_get((seen.ended, seen.episode_return, seen.episode_length, seen.info))
+        return jax.device_get(ends_of(seen))
 
 
 def _on_host(env: HostEnv, envs: int, play: Callable[[HostEnv, Any], Any]) -> Any:
@@ -204,5 +204,5 @@ def _stacked(env: HostEnv, player: Asked, envs: int) -> Callable[[Fleet], np.nda
     return act
 
 
-def _summed(ended, returns, lengths, info) -> Score:
-    return jax.device_get(score_of(ended, returns, lengths, info))
+def _summed(ends: Played) -> Score:
+    return jax.device_get(score_of(ends))

@@ -12,7 +12,7 @@ import numpy as np
 from idrl.envs.host import HostEnv, Vector
 from idrl.training.ahead import quick
 from idrl.training.batching import over_seeds
-from idrl.training.evaluation import Score, score_of
+from idrl.training.evaluation import Played, Score, score_of
 from idrl.training.hosted import fleet as fleets
 from idrl.training.hosted.fleet import NO_SEED, Fleet, by_seed
 from idrl.training.hosted.window import Window
@@ -26,8 +26,8 @@ Act = Callable[[Fleet], np.ndarray]
 def window_episodes(
     env: HostEnv, vector: Vector, seed: np.ndarray, seeds: int, steps: int, act: Act,
     between: Between = nothing,
-) -> list[list[tuple[float, int]]]:  # fmt: skip
-    """For each of `seeds`, whose environments lie side by side, return and length of the episodes
+) -> list[list[tuple[bool, float, int]]]:  # fmt: skip
+    """For each of `seeds`, whose environments lie side by side, `Window.scores` of the episodes
     that count in a window of `steps`. Who cannot play one of them any more stops."""
     fleet = fleets.begin(env, vector, seed)
     windows = [Window(seed.size // seeds, steps) for _ in range(seeds)]
@@ -35,7 +35,7 @@ def window_episodes(
     while playing.any():
         between()
         fleet = fleets.advance(vector, fleet, env.only(playing, act(fleet)), nobody)
-        seen = (fleet.ended, fleet.episode_return, fleet.episode_length)
+        seen = (fleet.ended, fleet.truncated, fleet.episode_return, fleet.episode_length)
         for window, *part in zip(windows, *(by_seed(x, seeds) for x in seen), strict=True):
             window.add(*part)
         playing = np.concatenate([window.needed for window in windows])
@@ -44,32 +44,35 @@ def window_episodes(
 
 def whole_episodes(
     env: HostEnv, vector: Vector, seeds: np.ndarray, envs: int, act: Act, limit_steps: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Whether it ended, return and length of every episode of `seeds` `[S, episodes]`, played in
-    `envs` environments of each. Who plays which is settled before, or the quick ends of bad
-    episodes would make room for more of them."""
+) -> Played:
+    """The end of every episode of `seeds` `[S, episodes]`, played in `envs` environments of each;
+    one that goes on after `limit_steps` is truncated there. Who plays which is settled before, or
+    the quick ends of bad episodes would make room for more of them."""
     whose, number = np.divmod(np.arange(len(seeds) * envs), envs)  # the next episode of each
     fleet = fleets.begin(env, vector, seeds[whose, number])
     episodes = seeds.shape[1]
-    ended, returns, lengths = (
-        np.zeros(seeds.shape, bool),
-        np.zeros(seeds.shape),
-        np.zeros(seeds.shape),
-    )
+    ends = _blank(seeds.shape)
     playing, seed = np.ones(len(number), bool), np.full(len(number), NO_SEED)
     while playing.any():
         action = env.only(playing, act(fleet))
         fleet = fleets.advance(vector, fleet, action, seed)
         over = playing & (fleet.ended | (fleet.episode_length >= limit_steps))
         place = whose[over], number[over]
-        ended[place] = True
-        returns[place] = fleet.episode_return[over]
-        lengths[place] = fleet.episode_length[over]
+        ends.ended[place] = True
+        ends.truncated[place] = (fleet.truncated | ~fleet.ended)[over]
+        ends.returns[place] = fleet.episode_return[over]
+        ends.lengths[place] = fleet.episode_length[over]
         number = number + envs * over
         playing = number < episodes
         following = seeds[whose, np.minimum(number, episodes - 1)]
         seed = np.where(over & playing, following, NO_SEED)
-    return ended, returns, lengths
+    return ends
+
+
+def _blank(shape: tuple[int, ...]) -> Played:
+    """No episode ended yet."""
+    no, zeros = np.zeros(shape, bool), np.zeros(shape)
+    return Played(no, no.copy(), zeros, zeros.copy(), {})
 
 
 class HostEvaluator:
@@ -124,15 +127,16 @@ class HostEvaluator:
         found = window_episodes(self.env, vector, seed, self.seeds, steps, player.act, between)
         return self._summed(found)
 
-    def _summed(self, found: list[list[tuple[float, int]]]) -> Score:
+    def _summed(self, found: list[list[tuple[bool, float, int]]]) -> Score:
         """Of each seed's episodes."""
         most = max(map(len, found))
         shape = (-(-max(most, 1) // 64) * 64, self.seeds, 1)  # few shapes: each is compiled for
-        ended, returns, lengths = np.zeros(shape, bool), np.zeros(shape), np.zeros(shape)
+        ends = _blank(shape)
         for s, episodes in enumerate(found):
-            for i, (score, length) in enumerate(episodes):
-                ended[i, s], returns[i, s], lengths[i, s] = True, score, length
-        return self._score(ended, returns, lengths, {})
+            for i, seen in enumerate(episodes):
+                ends.ended[i, s] = True
+                ends.truncated[i, s], ends.returns[i, s], ends.lengths[i, s] = seen
+        return self._score(ends)
 
     def episodes(self, state: TrainState, episodes: int, limit_steps: int) -> Score:
         """As `evaluation.play_episodes`: each counts once, however short."""
@@ -141,7 +145,7 @@ class HostEvaluator:
         seeds = env_seeds(state.key, "score", 0, episodes)
         player = _Player(self, state, state.best.params, -1, envs)
         found = whole_episodes(self.env, vector, seeds, envs, player.act, limit_steps)
-        return self._score(*(x.T[:, :, None] for x in found), {})
+        return self._score(jax.tree.map(lambda x: x.T[:, :, None], found))
 
     def close(self) -> None:
         for vector in self.vectors.values():

@@ -34,6 +34,11 @@ class Fleet(NamedTuple):
     episode_length: np.ndarray
 
     @property
+    def truncated(self) -> np.ndarray:
+        """Which episodes a time limit ended; of environments that tell of no lost lives."""
+        return self.ended & ~self.terminated
+
+    @property
     def valid(self) -> np.ndarray:
         """Whether this step was a transition, not a reset."""
         return ~self.first

@@ -24,17 +24,19 @@ class Window:
         self.needed = np.ones(envs, bool)  # whose further play can matter
         self.begun = envs
         self.least = np.ones(2 * envs, np.int64)  # steps of each episode, at least
-        self.found: dict[int, tuple[float, int]] = {}  # completed: return and length
+        self.found: dict[int, tuple[bool, float, int]] = {}  # completed: see `scores`
         self.counted, self.used = 0, 0  # episodes that count so far, and their steps
 
-    def add(self, ended: np.ndarray, returns: np.ndarray, lengths: np.ndarray) -> bool:
+    def add(
+        self, ended: np.ndarray, truncated: np.ndarray, returns: np.ndarray, lengths: np.ndarray
+    ) -> bool:
         """What happened to each environment in one step, `[E]`, where it was needed; whether it is
         all known now."""
         self.least[self.playing[self.needed]] = lengths[self.needed] + 1
         for env in np.flatnonzero(ended & self.needed).tolist():
-            self._end(env, float(returns[env]), int(lengths[env]))
+            self._end(env, (bool(truncated[env]), float(returns[env]), int(lengths[env])))
         while self.counted in self.found:
-            length = self.found[self.counted][1]
+            length = self.found[self.counted][2]
             if self.used + length > self.steps:
                 break
             self.used += length + 1  # a step that only resets
@@ -45,14 +47,14 @@ class Window:
         self.needed = self.playing < last
         return last == self.counted
 
-    def _end(self, env: int, score: float, length: int) -> None:
+    def _end(self, env: int, seen: tuple[bool, float, int]) -> None:
         number = self.playing[env]
-        self.found[int(number)], self.least[number] = (score, length), length
+        self.found[int(number)], self.least[number] = seen, seen[2]
         if self.begun == len(self.least):
             self.least = np.concatenate([self.least, np.ones_like(self.least)])
         self.playing[env] = self.begun
         self.begun += 1
 
-    def scores(self) -> list[tuple[float, int]]:
-        """Return and length of every episode that counts."""
+    def scores(self) -> list[tuple[bool, float, int]]:
+        """Of every episode that counts whether it was truncated, its return and its length."""
         return [self.found[number] for number in range(self.counted)]
