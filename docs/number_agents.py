@@ -73,7 +73,7 @@ def table(name: str) -> str:
         ("ε of evaluation", _epsilon(atari["evaluate"]), "on Atari; elsewhere none"),
         ("on MinAtar", f"{_optimiser(minatar['optimiser'])}; target every "
          f"{minatar['learning']['target_every_steps']:,}; ε {_epsilon(minatar['explore'])}",
-         "Young & Tian 2019; [why](../environments.md#minatar)"),
+         "Young & Tian 2019; [why](../minatar.md#the-games-and-their-preset)"),
     ]  # fmt: skip
     lines = [f"| {what} | {value} | {source} |" for what, value, source in rows]
     return "\n".join(

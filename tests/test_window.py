@@ -113,7 +113,8 @@ def test_long_episodes_are_left_as_soon_as_they_cannot_count():
     window, made = Window(32, 1000), 0
     for t in range(1, 10_000):
         made += window.needed.sum()
-        if window.add(np.full(32, t == 900), np.zeros(32), np.full(32, t)):
+        ended = np.full(32, t == 900)
+        if window.add(ended, ended, np.zeros(32), np.full(32, t)):
             break
-    assert window.scores() == [(0.0, 900)]
+    assert window.scores() == [(True, 0.0, 900)]
     assert made < 4.5 * 1000

@@ -25,7 +25,8 @@ int main(int count, char** arguments) try {
   while (true) {
     for (float& x : observation)
       if (!(std::cin >> x)) return 0;
-    auto tensor = Ort::Value::CreateTensor<float>(memory, observation.data(), size, shape.data(), shape.size());
+    auto tensor = Ort::Value::CreateTensor<float>(
+        memory, observation.data(), size, shape.data(), shape.size());
     auto found = session.Run({}, inputs, &tensor, 1, outputs, 3);
     std::cout << found[0].GetTensorData<int32_t>()[0];  // continuous actions: float, one each
     size_t actions = found[1].GetTensorTypeAndShapeInfo().GetElementCount();

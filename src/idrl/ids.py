@@ -122,7 +122,7 @@ def decide(
         policy: `"deterministic"` minimises regret²/gain, `"additive"` regret² − β·gain;
             `"randomized"` draws from the distribution that minimises (E regret)²/E gain.
         beta: β of `"additive"`, in squared units of the return per unit of gain.
-        mask: true where an action is allowed, `[..., A]`; the others have no part in anything.
+        mask: true where an action is allowed, `[..., A]`; the others are ignored.
     """
     xp = _namespace(q_heads, return_variance, rho2, mask, lam, beta)
     q_heads = _floating(xp, q_heads)
@@ -227,7 +227,7 @@ def moments(q_heads: Array) -> tuple[Array, Array]:
 def relative(q_heads: Array, mask: Array | None = None) -> Array:
     """Heads without what each of them adds to all allowed actions alike.
 
-    What a state is worth at all is no reason to prefer one action in it, yet it is part of σ. The
+    The value of a state is not a reason to prefer one action in it, yet it is part of σ. The
     mean over heads stays, σ becomes that of differences.
 
     Args:

@@ -1,4 +1,4 @@
-"""Parts of one's own for idrl. Importing this package registers them; nothing else is needed."""
+"""Your own parts for idrl. Importing this package registers them; nothing else is needed."""
 
 from idrl_corridor import agent, boltzmann, corridor, expectile, fourier, sgd  # noqa: F401
 from idrl_corridor.watch import StopWhenSolved

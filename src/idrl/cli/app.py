@@ -56,12 +56,14 @@ def parser() -> argparse.ArgumentParser:
     c = commands.add_parser("train", help="train an agent on an environment")
     c.add_argument("agent", nargs="?", help="see `idrl list agents` (default: c51-ids)")
     c.add_argument("env", nargs="?", help="see `idrl list envs` (default: deep_sea/10)")
-    c.add_argument("--preset", help="paper: its constants, on any task; atari/…: release, sticky")
-    c.add_argument("--steps", type=positive, help="steps of each seed")
-    c.add_argument("--frames", type=positive, help="for atari/…: the same in frames, 4 a step")
-    c.add_argument("--envs", type=positive, help="environments of each seed")
+    c.add_argument(
+        "--preset", help="paper: the paper's constants, on any task; atari/…: release, sticky"
+    )
+    c.add_argument("--steps", type=positive, help="steps to train each seed for")
+    c.add_argument("--frames", type=positive, help="for atari/…: the same in frames, 4 per step")
+    c.add_argument("--envs", type=positive, help="environments per seed")
     c.add_argument("--seeds", type=positive, help="how many seeds to train side by side")
-    c.add_argument("--seed", type=int, help="the first of them (default: 0)")
+    c.add_argument("--seed", type=int, help="the first seed (default: 0)")
     c.add_argument("--out", help="the run's folder (default: runs/AGENT-ENV-001, …)")
     c.add_argument("--config", help="a TOML file of settings, such as a run's config.toml")
     c.add_argument(
@@ -90,10 +92,10 @@ def parser() -> argparse.ArgumentParser:
 
     c = commands.add_parser("evaluate", help="score the best weights of a run")
     c.add_argument("run", help="a run folder")
-    c.add_argument("--episodes", type=positive, help="per seed (default: 100)")
+    c.add_argument("--episodes", type=positive, help="episodes per seed (default: 100)")
     c.add_argument(
         "--frames", type=positive,
-        help="for atari/…: instead, the mean over the episodes completed in so many frames",
+        help="for atari/…: score the episodes completed in this many frames instead",
     )  # fmt: skip
     c.add_argument(
         "--deterministic", action="store_true",
@@ -108,7 +110,7 @@ def parser() -> argparse.ArgumentParser:
     c.add_argument("--png", help="where the picture goes (default: RUN/explain.png)")
     c.set_defaults(call=_explain)
 
-    c = commands.add_parser("list", help="what there is, with a line on each")
+    c = commands.add_parser("list", help="list agents, environments and parts, with a line on each")
     c.add_argument("what", nargs="?", choices=_LISTS)
     c.set_defaults(call=_list)
     add_bandit(commands)

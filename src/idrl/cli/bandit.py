@@ -18,7 +18,7 @@ def add_parser(commands) -> None:
     """Add `bandit` to the subparsers of the command line."""
     c = commands.add_parser(
         "bandit",
-        help="where information-directed sampling comes from: the figure, and regret compared",
+        help="draw the paper's bandit figure, or compare the regret of bandit rules",
     )
     c.add_argument(
         "what", nargs="?", choices=("figure", "regret"), default="figure",
@@ -26,10 +26,14 @@ def add_parser(commands) -> None:
     )  # fmt: skip
     c.add_argument("--setting", help="regret: gp, linear, two-group, camelback or bernoulli")
     c.add_argument("--seeds", type=_count, help="regret: how many problems (default: 20)")
-    c.add_argument("--steps", type=_count, help="regret: samples of each (default: the setting's)")
-    c.add_argument("--rules", nargs="+", metavar="RULE", help="regret: which (default: all)")
-    c.add_argument("--samples", type=_count, help="figure: how many (default: 20)")
-    c.add_argument("--seed", type=_seed, help="the (first) problem's (default: 0; the figure's: 4)")
+    c.add_argument(
+        "--steps", type=_count, help="regret: steps per problem (default: the setting's)"
+    )
+    c.add_argument(
+        "--rules", nargs="+", metavar="RULE", help="regret: the rules to compare (default: all)"
+    )
+    c.add_argument("--samples", type=_count, help="figure: samples to take (default: 20)")
+    c.add_argument("--seed", type=_seed, help="of the first problem (default: 0; figure: 4)")
     c.add_argument(
         "--lam", type=float, default=2.0, help="width of the confidence interval in σ (default: 2)"
     )

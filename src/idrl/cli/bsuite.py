@@ -20,11 +20,9 @@ def add_parser(commands) -> None:
         help="deep_sea, deep_sea_stochastic, cartpole_swingup, bandit_noise, catch_noise, "
         "mountain_car_noise, cartpole_noise (default: all)",
     )  # fmt: skip
-    c.add_argument("--sizes", type=_counts, metavar="N,…", help="deep_sea's (default: 10,12,…,50)")
+    c.add_argument("--sizes", type=_counts, metavar="N,…", help="of deep_sea (default: 10,12,…,50)")
     c.add_argument("--seeds", type=_count, help="runs of each point (default: bsuite's, 1 or 4)")
-    c.add_argument(
-        "--episodes", type=_count, help="of each run (default: bsuite's, 10,000 or 1,000)"
-    )
+    c.add_argument("--episodes", type=_count, help="per run (default: bsuite's, 10,000 or 1,000)")
     c.add_argument("--out", help="the folder of all runs (default: runs/bsuite-AGENT)")
     c.add_argument(
         "--time-limit", type=_minutes, metavar="MINUTES",

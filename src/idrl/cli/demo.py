@@ -9,7 +9,7 @@ KEPT = 4  # weights from early in training, for the page and for `idrl play --at
 
 def add_parser(commands) -> None:
     """Add `demo` to the subparsers of the command line."""
-    c = commands.add_parser("demo", help="train the default run and see what happened, on a page")
+    c = commands.add_parser("demo", help="train the default run and write a page on what happened")
     c.add_argument("--out", help="the run's folder (default: runs/AGENT-ENV-001, …)")
     c.add_argument("--open", action="store_true", help="open the page in a browser")
     c.set_defaults(call=_demo)

@@ -7,21 +7,26 @@ from pathlib import Path
 
 def add_parser(commands) -> None:
     """Add `export` to the subparsers of the command line."""
-    c = commands.add_parser("export", help="an agent as ONNX or StableHLO, for other programs")
+    c = commands.add_parser("export", help="export an agent as ONNX or StableHLO")
     c.add_argument("run", help="a run folder, or a file that agent.save(…) wrote")
-    c.add_argument("file", help="where to: a name that ends in .onnx or .stablehlo")
+    c.add_argument("file", help="what to write; its name ends in .onnx or .stablehlo")
     c.add_argument("--seed", type=int, help="which seed's agent (default: the best)")
     c.add_argument(
         "--rule", choices=("evaluate", "explore"), default="evaluate",
-        help="by the rule it is evaluated with (default), or the one it explores with",
+        help="act by the rule it is evaluated with (default), or the one it explores with",
     )  # fmt: skip
-    c.add_argument("--weights", choices=("best", "latest"), default="best", help="default: best")
     c.add_argument(
-        "--mask", action="store_true", help="with a second input: which actions are allowed"
+        "--weights",
+        choices=("best", "latest"),
+        default="best",
+        help="which weights (default: best)",
+    )
+    c.add_argument(
+        "--mask", action="store_true", help="add a second input: which actions are allowed"
     )
     c.add_argument(
         "--dtype", choices=("float32", "uint8"),
-        help="of observations (default: uint8 for nature_cnn, else float32)",
+        help="type of observations (default: uint8 for nature_cnn, else float32)",
     )  # fmt: skip
     c.set_defaults(call=_export)
 

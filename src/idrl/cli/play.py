@@ -10,24 +10,29 @@ from idrl.cli.counts import positive
 
 def add_parser(commands) -> None:
     """Add `play` to the subparsers of the command line."""
-    c = commands.add_parser("play", help="an episode with the agent's mind beside it")
+    c = commands.add_parser("play", help="play an episode and show what the agent believes")
     c.add_argument("run", help="a run folder")
     c.add_argument("--page", metavar="FILE", help="one HTML file (default: RUN/play.html)")
     c.add_argument("--video", metavar="FILE", help="an .mp4 or a .gif instead, or as well")
     c.add_argument("--seed", type=int, help="which seed's agent (default: the best)")
     which = c.add_mutually_exclusive_group()
     which.add_argument(
-        "--weights", choices=("best", "latest"), default="best", help="default: best"
+        "--weights",
+        choices=("best", "latest"),
+        default="best",
+        help="which weights (default: best)",
     )
     which.add_argument(
         "--at", type=positive, metavar="STEP",
-        help="the weights that the run kept there (--set training.keep_weights=4)",
+        help="weights kept at this step (--set training.keep_weights=4)",
     )  # fmt: skip
     c.add_argument(
         "--act", choices=("explore", "evaluate"), default="explore",
-        help="by the rule it explores with (default), or the one it is evaluated with",
+        help="act by the rule it explores with (default), or the one it is evaluated with",
     )  # fmt: skip
-    c.add_argument("--max-steps", type=_count, default=27_000, help="default: 27,000")
+    c.add_argument(
+        "--max-steps", type=_count, default=27_000, help="steps at most (default: 27,000)"
+    )
     c.add_argument("--fps", type=_count, default=5, help="steps per second of the video")
     c.set_defaults(call=_play)
 

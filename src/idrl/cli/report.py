@@ -11,7 +11,7 @@ from idrl.system import plugins
 
 def add_parsers(commands) -> None:
     """Add the commands to the subparsers of the command line."""
-    c = commands.add_parser("report", help="tables, figures and a page from run folders")
+    c = commands.add_parser("report", help="make tables, figures and a page from run folders")
     c.add_argument("runs", nargs="+", metavar="RUN", help="run folders, or folders of them")
     c.add_argument("-o", "--out", default="report", help="the report's folder (default: report)")
     c.add_argument(
@@ -19,23 +19,29 @@ def add_parsers(commands) -> None:
     )
     c.add_argument(
         "--bands", choices=("range", "interval"), default="range",
-        help="around curves: lowest to highest seed (default), or 95%% intervals",
+        help="bands around curves: lowest to highest seed (default), or 95%% intervals",
     )  # fmt: skip
     c.set_defaults(call=_report)
 
-    c = commands.add_parser("compare", help="which of two runs is better, with what probability")
+    c = commands.add_parser(
+        "compare", help="tell which of two runs is better, with what probability"
+    )
     c.add_argument(
         "one", metavar="RUN_A",
         help="a run folder, a folder of one agent's runs, or FILE.py:NAME, an object with predict",
     )  # fmt: skip
     c.add_argument("other", metavar="RUN_B")
-    c.add_argument("--env", help="play this task anew (default: the run's)")
-    c.add_argument("--episodes", type=_count, help="play so many anew (default with objects: 100)")
+    c.add_argument("--env", help="the task to play (default: the run's)")
+    c.add_argument(
+        "--episodes", type=_count, help="new episodes to play (default with objects: 100)"
+    )
     c.set_defaults(call=_compare)
 
-    c = commands.add_parser("paper", help="the paper's Table 1, recomputed from its scores")
-    c.add_argument("--games", action="store_true", help="the scores of each game instead")
-    c.add_argument("--format", choices=FORMATS, default="table", help="default: table")
+    c = commands.add_parser("paper", help="print the paper's Table 1, recomputed from its scores")
+    c.add_argument("--games", action="store_true", help="print the scores of each game instead")
+    c.add_argument(
+        "--format", choices=FORMATS, default="table", help="of the output (default: table)"
+    )
     c.set_defaults(call=_paper)
 
 

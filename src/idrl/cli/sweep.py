@@ -18,21 +18,27 @@ def add_parser(commands) -> None:
     )  # fmt: skip
     c.add_argument("study", nargs="?", metavar="STUDY", help="a study file, or one built in")
     c.add_argument("--out", help="the study's folder, or an fsspec address (default: runs/STUDY)")
-    c.add_argument("--plan", action="store_true", help="say what it would take; start nothing")
+    c.add_argument("--plan", action="store_true", help="estimate hours and disk; start nothing")
     c.add_argument(
-        "--price", type=_price, help="for --plan: of an hour of one GPU, or of one core without"
+        "--price",
+        type=_price,
+        help="for --plan: price of an hour of one GPU (without one: of a core)",
     )
-    c.add_argument("--address", help="of a Ray cluster, such as auto or HOST:6379")
+    c.add_argument("--address", help="address of a Ray cluster: auto, or HOST:6379")
     c.add_argument(
         "--engine", choices=("auto", "ray", "processes"), default="auto",
         help="what runs the study (default: Ray if installed, else processes of this machine)",
     )  # fmt: skip
     c.add_argument("--resume", metavar="FOLDER", help="continue the study in this folder")
     c.add_argument(
-        "--retry", action="store_true", help="with --resume: also what was set aside as failed"
+        "--retry", action="store_true", help="with --resume: also retry runs set aside as failed"
     )
-    c.add_argument("--status", metavar="FOLDER", help="how far the study in this folder is")
-    c.add_argument("--table", metavar="FILE", help="with --status: all runs, .csv or .parquet")
+    c.add_argument(
+        "--status", metavar="FOLDER", help="show the progress of the study in this folder"
+    )
+    c.add_argument(
+        "--table", metavar="FILE", help="with --status: write all runs to a .csv or .parquet"
+    )
     c.set_defaults(call=_sweep)
 
 

@@ -83,13 +83,13 @@ class HostEnv:
         return self.obs_shape if self.stack == 1 else self.obs_shape[:-1]
 
     def no_actions(self, count: int) -> np.ndarray:
-        """Telling `count` environments to do nothing: -1 each, or numbers that are none."""
+        """Actions that tell `count` environments to do nothing: -1 each, or NaN in a box."""
         if self.action_box is None:
             return np.full(count, -1, np.int32)
         return np.full((count, self.action_box.dims), np.nan, np.float32)
 
     def given(self, action: np.ndarray) -> np.ndarray:
-        """`[N]`: who is told to do something."""
+        """`[N]`: which environments are told to do something."""
         return action >= 0 if action.ndim == 1 else ~np.isnan(action).any(1)
 
     def only(self, where: np.ndarray, action: np.ndarray) -> np.ndarray:
@@ -106,5 +106,5 @@ class HostEnv:
         return self
 
     def make(self, count: int, timeout_s: float = 0.0) -> Vector:
-        """`timeout_s`: how long one environment may take for one call (0: for ever)."""
+        """`timeout_s`: how long one environment may take for one call (0: forever)."""
         raise NotImplementedError

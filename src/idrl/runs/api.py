@@ -68,7 +68,7 @@ def train(
     often it is logged may change.
 
     Args:
-        agent: the name of an agent, as `"c51-ids"` (the default); `idrl list agents` has them all.
+        agent: the name of an agent, such as `"c51-ids"` (the default); see `idrl list agents`.
         env: a name such as `"deep_sea/10"` (the default), an environment object, or a function that
             makes one. A run on an object needs that object again to be resumed.
         steps: steps of each seed; by default those of the preset.
@@ -80,7 +80,7 @@ def train(
         seed: the first seed.
         out: the folder of the run; by default a new one in `runs`.
         config: a TOML file of settings, or the same as a dictionary.
-        settings: changes to the config: a nested dictionary, or texts such as `"heads.q.k=20"`.
+        settings: changes to the config: a nested dictionary, or strings such as `"heads.q.k=20"`.
         resume: a run, or its folder, to continue.
         tensorboard: also record to TensorBoard. A resumed run keeps what it had, unless told
             otherwise.

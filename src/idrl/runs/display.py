@@ -215,7 +215,7 @@ _COLUMNS: dict[str, Callable[[float], str]] = {
     "last evaluation": _score,
     "best evaluation": _score,
     "episodes": "{:,.0f}".format,
-    _SOLVED: lambda episode: "not" if np.isnan(episode) else f"{episode:.0f}",
+    _SOLVED: lambda episode: "never" if np.isnan(episode) else f"{episode:.0f}",
     _REGRET: short,
 }
 

@@ -51,7 +51,7 @@ def evaluate(
         episodes: how many episodes each seed plays (100).
         seed: which episodes are played: those of this seed instead of the agent's own.
         frames: for Atari: score by the paper's protocol instead, the mean over the episodes
-            completed in so many frames.
+            completed in this many frames.
         limit_steps: an episode that is longer counts with the return it has by then.
         deterministic: make a GPU compute the same bits every time, more slowly.
     """
