@@ -61,13 +61,14 @@ class Everybody:
         self.found, self.counted, self.used = {}, 0, 0
         self.needed = np.ones(envs, bool)
 
-    def add(self, ended, returns, lengths):
+    def add(self, ended, truncated, returns, lengths):
         for env in np.flatnonzero(ended).tolist():
-            self.found[self.playing[env]] = float(returns[env]), int(lengths[env])
+            seen = bool(truncated[env]), float(returns[env]), int(lengths[env])
+            self.found[self.playing[env]] = seen
             self.playing[env] = self.begun
             self.begun += 1
         while self.counted in self.found:
-            length = self.found[self.counted][1]
+            length = self.found[self.counted][2]
             if self.used + length > self.steps:
                 self.needed = np.zeros_like(self.needed)
                 return
