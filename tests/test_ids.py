@@ -722,3 +722,13 @@ def test_relative_heads_keep_their_mean_and_lose_what_they_say_of_all_actions():
     np.testing.assert_allclose(ids.relative(jnp.asarray(q), jnp.asarray(allowed)), found)
     shifted = ids.relative(q + np.array([[5.0], [-3.0]]), allowed)
     np.testing.assert_allclose(shifted.var(0), found.var(0))
+
+
+def test_relative_heads_pass_over_what_is_not_finite():
+    q = np.random.default_rng(3).normal(size=(4, 3))
+    spoiled = q.copy()
+    spoiled[1, 2] = np.nan
+    found, without = ids.relative(spoiled), ids.relative(q, [True, True, False])
+    np.testing.assert_allclose(found[:, :2], without[:, :2])
+    assert ids.decide(found).action == ids.decide(without[:, :2]).action
+    assert np.isfinite(ids.relative(q, np.zeros(3, bool))).all()

@@ -12,7 +12,10 @@ import idrl.networks.heads
 from idrl.agents import make_agent, units
 from idrl.config import resolve
 from idrl.errors import IdrlError
+from idrl.networks import layers
 from idrl.replay.magnitudes import nothing
+from idrl.runs.session import make_program
+from idrl.schema import parse_assignment, to_dict
 
 SIX = ("dqn", "bootstrapped-dqn", "qr-dqn", "dqn-ids", "c51-ids", "qrdqn-ids")
 FACTORS = (1.0, 1024.0, 1 / 1024)
@@ -192,3 +195,61 @@ def test_the_papers_constants_are_there_for_any_task():
         0,
     )
     assert (spec.heads["q"].prior_scale, spec.heads["z"].v_max) == (0, 10)
+
+
+def test_the_config_of_an_older_run_means_what_it_did():
+    config = to_dict(resolve("c51-ids", "cartpole"))
+    del config["learning"]["unit"], config["heads"]["q"]["target"]
+    del config["explore"]["epsilon_start"], config["explore"]["relative"]
+    config["heads"]["z"] |= {"v_min": 0.0, "v_max": 100.0}
+    found = resolve(None, None, file=config)
+    assert found.learning.unit == "task"
+    assert found.heads["q"].target == "own"
+    assert (found.explore.epsilon_start, found.explore.relative) == (0.0, False)
+    assert (found.heads["z"].v_min, found.heads["z"].v_max) == (0.0, 100.0)
+    part = resolve(None, None, file={"agent": "c51-ids", "env": "cartpole", "seeds": 2})
+    assert part.learning.unit == "measured"  # the rest is the preset's
+
+
+def test_in_the_task_s_units_no_number_of_measured_ones_is_left():
+    found = resolve("c51-ids", "cartpole", changes=[{"learning": {"unit": "task"}}])
+    declared = idrl.agents.declared("c51-ids")
+    for name in ("v_min", "v_max"):
+        assert getattr(found.heads["z"], name) == getattr(declared.heads["z"], name)
+    assert found.heads["q"].prior_scale == declared.heads["q"].prior_scale
+    own = {"learning": {"unit": "task"}, "heads": {"q": {"prior_scale": 3.0}}}
+    assert resolve("c51-ids", "cartpole", changes=[own]).heads["q"].prior_scale == 3.0
+
+
+def test_the_paper_has_no_settings_for_continuous_actions():
+    with pytest.raises(IdrlError, match="it has no settings for 'sac'; omit the preset"):
+        resolve("sac", "pendulum", named="paper")
+
+
+def test_layers_of_one_s_own_are_not_rescaled_by_guessing():
+    with pytest.raises(IdrlError, match="it needs a `rescaled`"):
+        layers.rescaled({"Dense_0": {"kernel": jnp.ones(3)}}, (8,), jnp.float32(2))
+
+
+def test_a_gain_that_is_a_squared_return_has_its_unit():
+    q = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
+    how = {"info_gain": "variance", "eps2": 0.0}
+    told, wanted = idrl.ids.decide(q, **how).times(1024.0, True), idrl.ids.decide(1024 * q, **how)
+    for name in ("mu", "sigma", "regret", "info_gain", "ratio"):
+        np.testing.assert_allclose(getattr(told, name), getattr(wanted, name), rtol=1e-5)
+    assert resolve("dqn-ids", "cartpole").explore.gain_in_returns is False
+
+
+@pytest.mark.parametrize("setting", ["redraw_steps", "epsilon_decay_steps"])
+def test_counts_fit_into_32_bits(setting):
+    with pytest.raises(IdrlError, match=f"explore.{setting} is 3000000000; it must be from 0 to"):
+        resolve("bootstrapped-dqn", "cartpole", changes=[{"explore": {setting: 3_000_000_000}}])
+
+
+def test_the_random_steps_set_the_unit():
+    changes = [parse_assignment(text) for text in _settings("dqn-ids")]
+    config = resolve("dqn-ids", "grid/harvest?scale=100", changes=changes)
+    program = make_program(config, idrl.envs.make_env(config.env))
+    state, _ = program.start(program.seed_keys(0))
+    assert (np.asarray(state.agent.params["units"]["q"]) > 1).all()
+    program.close()

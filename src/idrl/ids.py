@@ -44,13 +44,17 @@ class Decision(NamedTuple):
     def __repr__(self) -> str:
         return brief(self)
 
-    def times(self, unit: Array) -> Decision:
-        """The same where returns are so many times larger."""
+    def times(self, unit: Array, gain_in_returns: bool = False) -> Decision:
+        """The same where returns are `unit` times larger; `gain_in_returns`: so is the square root
+        of the information gain."""
         square = unit**2
-        return self._replace(
+        told = self._replace(
             mu=self.mu * unit, sigma=self.sigma * unit, regret=self.regret * unit,
-            rho2=self.rho2 * square, ratio=self.ratio * square,
+            rho2=self.rho2 * square,
         )  # fmt: skip
+        if gain_in_returns:
+            return told._replace(info_gain=self.info_gain * square)
+        return told._replace(ratio=self.ratio * square)
 
     @property
     def candidates(self) -> None:
@@ -236,8 +240,13 @@ def relative(q_heads: Array, mask: Array | None = None) -> Array:
     """
     xp = _namespace(q_heads, mask)
     q_heads = _floating(xp, q_heads)
-    allowed = xp.broadcast_to(True if mask is None else mask[..., None, :], q_heads.shape)
-    level = xp.where(allowed, q_heads, 0.0).sum(-1, keepdims=True) / allowed.sum(-1, keepdims=True)
+    # What is not finite must not spoil the other actions: `decide` passes over it.
+    counts = xp.isfinite(q_heads).all(-2, keepdims=True)
+    if mask is not None:
+        counts = counts & xp.asarray(mask, bool)[..., None, :]
+    counts = xp.broadcast_to(counts, q_heads.shape)
+    total = xp.where(counts, q_heads, 0.0).sum(-1, keepdims=True)
+    level = total / xp.maximum(counts.sum(-1, keepdims=True), 1)
     return q_heads - level + level.mean(-2, keepdims=True)
 
 

@@ -212,7 +212,8 @@ class Agent:
         kept = rule.keep(decision, context)
         if self.measures:
             unit = units.unit_of(params, self.q_name)
-            decision, beliefs = decision.times(unit), beliefs.times(unit)
+            decision = decision.times(unit, rule.gain_in_returns)
+            beliefs = beliefs.times(unit)
         own = averaged(rule.metrics(decision, beliefs, context))
         return Considered(decision, kept, beliefs, own)
 

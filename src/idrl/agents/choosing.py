@@ -33,8 +33,7 @@ class WithEpsilon(Rule):
         for name in ("epsilon_start", "epsilon_end"):
             if not 0 <= getattr(self, name) <= 1:
                 raise IdrlError(f"{where}.{name} is {getattr(self, name)}; ε is in [0, 1].")
-        if self.epsilon_decay_steps < 0:
-            raise IdrlError(f"{where}.epsilon_decay_steps is negative.")
+        _check_steps(where, epsilon_decay_steps=self.epsilon_decay_steps)
 
     @property
     def randomises(self) -> bool:
@@ -91,7 +90,8 @@ class Ids(WithEpsilon):
 
     def check(self, where: str) -> None:
         super().check(where)
-        for name in ("lam", "lam_end", "lam_steps", "rho2_floor", "eps1", "eps2", "beta"):
+        _check_steps(where, lam_steps=self.lam_steps)
+        for name in ("lam", "lam_end", "rho2_floor", "eps1", "eps2", "beta"):
             if getattr(self, name) < 0:
                 raise IdrlError(f"{where}.{name} is {getattr(self, name)}; it must be at least 0.")
         if self.rho2 <= 0:
@@ -108,6 +108,10 @@ class Ids(WithEpsilon):
     @property
     def minimises_ratio(self) -> bool:
         return True
+
+    @property
+    def gain_in_returns(self) -> bool:
+        return self.info_gain == "variance"
 
     @property
     def example_agents(self) -> tuple[str, str]:
@@ -150,8 +154,7 @@ class Thompson(WithEpsilon):
 
     def check(self, where: str) -> None:
         super().check(where)
-        if self.redraw_steps < 0:
-            raise IdrlError(f"{where}.redraw_steps is {self.redraw_steps}; 0 is never.")
+        _check_steps(where, redraw_steps=self.redraw_steps)
 
     @property
     def min_members(self) -> int:
@@ -255,8 +258,7 @@ class EpsilonGreedy(Rule):
         for name in ("start", "end"):
             if not 0 <= getattr(self, name) <= 1:
                 raise IdrlError(f"{where}.{name} is {getattr(self, name)}; ε is in [0, 1].")
-        if self.decay_steps < 0:
-            raise IdrlError(f"{where}.decay_steps is negative.")
+        _check_steps(where, decay_steps=self.decay_steps)
 
     @property
     def needs_discrete(self) -> bool:
@@ -296,6 +298,12 @@ class Vote(WithEpsilon):
     def __call__(self, beliefs: Beliefs, context: RuleContext) -> Decision:
         decision = rules.vote(beliefs.q_heads, **_described(beliefs, context))
         return self.finish(decision, context)
+
+
+def _check_steps(where: str, **counts: int) -> None:
+    for name, count in counts.items():
+        if not 0 <= count < 2**31:  # counters are of 32 bits
+            raise IdrlError(f"{where}.{name} is {count}; it must be from 0 to 2147483647.")
 
 
 def _line(step, start: float, end: float, steps: int) -> jax.Array:

@@ -86,6 +86,8 @@ def _try_head(agent: Agent, head: Head, features: Any) -> list[str]:
         said["td_priority"] = head.td_priority(out, out, out, batch)
         return said, head.metrics(weights, out, batch)
 
+    if agent.spec.learning.unit != "task":
+        _try_units(head, weights)
     said, metrics = jax.eval_shape(everything, weights, _shape((_B, seen)), _batch(agent))
     q, each, values = (_B, head.members, actions), (_B,), (_B, actions)
     wanted = {
@@ -95,6 +97,18 @@ def _try_head(agent: Agent, head: Head, features: Any) -> list[str]:
     for name, found in said.items():
         _same(head, f"its {name}", found, _shape(wanted[name]))
     return list(metrics)
+
+
+def _try_units(head: Head, weights: Any) -> None:
+    """Whether its weights can be moved from one unit to another."""
+    if head.measured_by not in (None, "reward", "return"):
+        raise IdrlError(
+            f"{_named(head)} is measured by {head.measured_by!r}; it must be 'reward', 'return' or "
+            "None."
+        )
+    moved = jax.eval_shape(head.rescaled, weights, _shape(()))
+    if jax.tree.structure(moved) != jax.tree.structure(weights):
+        raise IdrlError(f"{_named(head)} changes which weights it has in `rescaled`.")
 
 
 def _try_actor(agent: Agent, head: Head, features: Any) -> list[str]:

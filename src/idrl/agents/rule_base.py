@@ -96,6 +96,11 @@ class Rule(Part, category="rule"):
         return False
 
     @property
+    def gain_in_returns(self) -> bool:
+        """Whether its information gain is a squared return, not a number of bits."""
+        return False
+
+    @property
     def without_epsilon(self) -> Rule:
         """The same rule without random actions on top of it."""
         return self

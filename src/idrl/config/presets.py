@@ -39,8 +39,15 @@ def preset(
     changes = _preset(agent, env, obs_shape, name)
     known = find(env)
     own = known is not None and PAPER in known.named
-    continuous = declared(agent["agent"]).actor is not None  # the paper is not about these
-    return _of_the_paper(changes) if name == PAPER and not (own or continuous) else changes
+    continuous = declared(agent["agent"]).actor is not None
+    if name != PAPER or own:
+        return changes
+    if continuous:
+        raise IdrlError(
+            f"the paper is about discrete actions: it has no settings for {agent['agent']!r}; omit "
+            "the preset."
+        )
+    return _of_the_paper(changes)
 
 
 def _preset(

@@ -85,7 +85,11 @@ def resolve(
     if any(name in change for change in changes for name in ("agent", "env")):
         raise IdrlError("agent and env are arguments, not settings: idrl train AGENT ENV --set …")
     data = to_dict(declared(agent)) | {"agent": agent, "env": env}
-    data = merge(data, _laid(data, preset(data, env, obs_shape, named), presets_of(agent)))
+    if _is_whole(file):
+        data = {}
+    else:
+        laid = _laid(data, preset(data, env, obs_shape, named), presets_of(agent))
+        data = merge(data, _in_task_units(laid, (file, *changes)))
     for change in (file | {"env": env}, *changes):
         data = merge(data, change)
     config = build(RunConfig, data)
@@ -98,6 +102,32 @@ def resolve(
         )
     return config
 
+
+def _is_whole(file: dict[str, Any]) -> bool:
+    """Whether this is a config as run folders have it. What such a file lacks is newer than it, and
+    is as it was then: the default of its field, not of a preset that came with it."""
+    parts = ("agent", "env", "trunk", "heads", "explore", "evaluate", "optimiser", "training")
+    learning = file.get("learning")
+    counts = ("gamma", "batch_size", "update_every_steps", "target_every_steps", "replay_capacity")
+    known = isinstance(learning, dict) and all(name in learning for name in counts)
+    return known and all(name in file for name in parts)
+
+
+def _in_task_units(laid: dict[str, Any], given: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Of a preset for measured units what holds in the task's too, where these are asked for."""
+    tables = [change.get("learning") for change in given]  # of any type: `build` refuses it
+    asked = [table["unit"] for table in tables if isinstance(table, dict) and "unit" in table]
+    measured = laid.get("learning", {}).get("unit") == "measured"
+    if not measured or asked[-1:] != ["task"]:
+        return laid
+    heads = {
+        name: {key: x for key, x in head.items() if key not in _IN_UNITS}
+        for name, head in laid.get("heads", {}).items()
+    }
+    return laid | {"heads": heads}
+
+
+_IN_UNITS = ("prior_scale", "v_min", "v_max")
 
 # What a task decides by itself; the rest of a preset is for the built-in agents, and for those that
 # ask for it.

@@ -9,6 +9,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from idrl.errors import IdrlError
+
 Initialiser = Callable[..., Any]
 
 # name: (scale, mode, distribution) of the weights, and whether biases are drawn too
@@ -136,6 +138,11 @@ def rescaled(weights: dict[str, Any], hidden: Sequence[int], factor: jax.Array) 
     """Weights of `Mlps` with what they put out multiplied by `factor`."""
     streams = len(weights) // (len(hidden) + 1)
     last = {f"ParallelDense_{(i + 1) * (len(hidden) + 1) - 1}" for i in range(streams)}
+    if not last or not last <= set(weights):
+        raise IdrlError(
+            "the head's module has layers of its own; it needs a `rescaled` that multiplies what "
+            "they put out, or `measured_by` None, or learning.unit=task."
+        )
     return {
         name: jax.tree.map(lambda x: x * factor.astype(x.dtype), layer) if name in last else layer
         for name, layer in weights.items()

@@ -17,15 +17,22 @@ class Cautions:
 
     def __init__(self) -> None:
         self.told: set[str] = set()
+        self.rewarded: np.ndarray | None = None  # [S] whether a reward was known one row ago
 
     def check(self, progress: Progress) -> None:
         if not progress.log or progress.metrics is None:
             return
+        # A row is a mean over a block. In that of the first reward part of it has no unit yet.
+        before = self.rewarded
+        if "return_high" in progress.metrics:
+            low, high = (np.asarray(progress.metrics[f"return_{end}"]) for end in ("low", "high"))
+            self.rewarded = high > low
         metrics = {name: np.asarray(x)[progress.alive] for name, x in progress.metrics.items()}
         if not progress.alive.any():
             return
-        if "return_high" in metrics:
-            self._values(metrics["q_max"], metrics["return_low"], metrics["return_high"])
+        if "return_high" in metrics and before is not None:
+            bounds = metrics["return_low"], metrics["return_high"]
+            self._values(metrics["q_max"], *bounds, before[progress.alive])
         for name, share in metrics.items():
             if name.startswith("at_ends_") and share.max() > _AT_ENDS:
                 head = name.removeprefix("at_ends_")
@@ -36,9 +43,11 @@ class Cautions:
                     "v_max would leave room.",
                 )
 
-    def _values(self, largest: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+    def _values(
+        self, largest: np.ndarray, low: np.ndarray, high: np.ndarray, judged: np.ndarray
+    ) -> None:
         room = _BEYOND * (high - low)
-        wrong = (high > low) & ((largest > high + room) | (largest < low - room))
+        wrong = judged & (high > low) & ((largest > high + room) | (largest < low - room))
         if wrong.any():
             i = int(np.flatnonzero(wrong)[0])
             self._say(

@@ -151,7 +151,7 @@ class Compiled(Learner):
             between()
             state, episodes = self._warm(state, times)
             parts.append(jax.device_get(episodes))
-        state = self._choose_states(state)
+        state = self._prepare(state)
         return state, jax.tree.map(lambda *x: np.concatenate(x), *parts)
 
     def _start(self, key_data: jax.Array) -> tuple[TrainState, Episodes]:

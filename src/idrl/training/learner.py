@@ -89,10 +89,10 @@ class Learner:
         self._renewed = jax.jit(
             self._over_devices(lambda *given: self._copy_target(*given).agent, (SEEDS, SAME), SEEDS)
         )
-        self._choose_states: Any = lambda state: state
-        if self.cadence.distributions_every_steps:
-            self._choose_states = Early(
-                self._over_devices(over_seeds(self._draw_states), (SEEDS,), SEEDS),
+        self._prepare: Any = lambda state: state  # after the random steps
+        if self.prepares:
+            self._prepare = Early(
+                self._over_devices(over_seeds(self._prepared), (SEEDS,), SEEDS),
                 donate_argnums=() if debug else 0, compiler_options=quick(),
             )  # fmt: skip
 
@@ -149,7 +149,7 @@ class Learner:
         assert magnitudes is not None
         agent, replay = self.agent.remeasured(state.agent, magnitudes), state.replay
         name = self.agent.q_name
-        if self.learning.priority > 0 and self.agent.heads[name].says_q:  # they are |TD errors|
+        if self.learning.priority > 0 and self.agent.heads[name].priority_in_units:
             new = agent.params["units"][name]
             factor = jnp.where(old[name] > 0, old[name] / new, 1.0)
             replay = ring.with_unit(replay, factor, self.learning.priority)
@@ -193,6 +193,17 @@ class Learner:
         replay = ring.empty(row, self.replay_rows, self.learning.priority > 0, self.agent.measures)
         failed = jnp.int32(FINE)
         return TrainState(agent, replay, worlds, best, task, key_data, failed, states)
+
+    @property
+    def prepares(self) -> bool:
+        """Whether there is anything to do between the random steps and the first block."""
+        return self.agent.measures or bool(self.cadence.distributions_every_steps)
+
+    def _prepared(self, state: TrainState) -> TrainState:
+        """What the random steps are good for: units, and the fixed batch of states."""
+        if self.agent.measures:
+            state = self._remeasure(state)
+        return self._draw_states(state) if state.states is not None else state
 
     def _draw_states(self, state: TrainState) -> TrainState:
         """With the fixed batch of states, out of the random steps."""
@@ -309,9 +320,9 @@ class Learner:
     def _between_ahead(self, state: Any, fresh: bool) -> None:
         """What is called between blocks; `state`: its shapes."""
         agent = state.agent
+        if self.prepares and fresh:
+            self._ahead.compile(self._prepare, state)
         if self.cadence.distributions_every_steps:
-            if fresh:
-                self._ahead.compile(self._choose_states, state)
             given = agent.params, agent.prior, state.states, state.key
             self._ahead.compile(self._describe, *given, np.int32(0))
 

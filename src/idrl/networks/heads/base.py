@@ -123,6 +123,11 @@ class Head(Part, category="head"):
         that of the task, always."""
         return None
 
+    @property
+    def priority_in_units(self) -> bool:
+        """Whether `td_priority` is an error in the head's unit, and so smaller in a larger one."""
+        return True
+
     def rescaled(self, params: Any, factor: jax.Array) -> Any:
         """`params` of the module with all that it says multiplied by `factor`, a power of two."""
         return params

@@ -42,6 +42,10 @@ class Categorical(ReturnHead):
     def measured_by(self) -> Literal["return"]:
         return "return"
 
+    @property
+    def priority_in_units(self) -> bool:
+        return False  # it is a divergence of probabilities
+
     def rescaled(self, params: Any, factor: jax.Array) -> Any:
         """Probabilities of atoms are no multiples of anything: what was said in the old unit is
         learned anew in the new one."""

@@ -38,6 +38,8 @@ class HostReplay:
         specs = (SEEDS,), SEEDS
         self._draw_states = jax.jit(over(over_seeds(self._where), *specs), compiler_options=quick())
         stacked = over_seeds(functools.partial(ring.stacked, stack=program.stack))
+        over_all = over(over_seeds(program._remeasure), *specs)
+        self._remeasure = jax.jit(over_all, compiler_options=quick())
         self._stacked = jax.jit(over(stacked, (SEEDS, SEEDS), SEEDS), compiler_options=quick())
 
     @property
@@ -101,8 +103,12 @@ class HostReplay:
         )
         return drawn._replace(s_tm1=obs, s_t=obs)
 
-    def choose_states(self, state: TrainState) -> TrainState:
-        """With the fixed batch of states; see `Learner._draw_states`."""
+    def prepare(self, state: TrainState) -> TrainState:
+        """See `Learner._prepared`."""
+        if self.program.agent.measures:
+            state = self._remeasure(state)
+        if state.states is None:
+            return state
         found = self._draw_states(_drawn_from(state))
         masked = isinstance(found, distributions.Masked)
         address: Any = found.obs if masked else found

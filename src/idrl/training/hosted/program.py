@@ -62,8 +62,6 @@ class Hosted(Learner):
         self.env = env
         self.frames = FrameTape(self) if env.stack > 1 else None
         self.host = HostReplay(self) if self.learning.replay_place == "host" else None
-        if self.host is not None and self.cadence.distributions_every_steps:
-            self._choose_states = self.host.choose_states
         self.evaluator = HostEvaluator(self, env)
         self.vector: Vector | None = None
         self.now: HostEnvState | None = None  # where the vector's environments are
@@ -83,6 +81,8 @@ class Hosted(Learner):
         self._try, self._act = acting(None, quick()), acting(agent.spec.explore)
         self._update: Any = functools.cache(self._updating)  # by how many are due
         self._duplicate = jax.jit(lambda params: jax.tree.map(jnp.copy, params))
+        if self.host is not None and self.prepares:
+            self._prepare = self.host.prepare
         self._hold = jax.jit(over(hold, (SEEDS, SEEDS), SEEDS), donate_argnums=used)
         self._keep = jax.jit(
             over(over_seeds(self._keep_best), (SEEDS, SEEDS), (SEEDS, SEEDS)),
@@ -192,7 +192,7 @@ class Hosted(Learner):
             between()
             state, _, action = self._step(self._try, state, rollout, {})
             ends.add(rollout.advance(fleets.for_all(action)))
-        return self._join(self._choose_states(state), rollout), ends.episodes()
+        return self._join(self._prepare(state), rollout), ends.episodes()
 
     def block(
         self, state: TrainState, start: Any
