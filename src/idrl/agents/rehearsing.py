@@ -106,8 +106,8 @@ def _try_units(head: Head, weights: Any) -> None:
             f"{_named(head)} is measured by {head.measured_by!r}; it must be 'reward', 'return' or "
             "None."
         )
-    moved = jax.eval_shape(head.rescaled, weights, _shape(()))
-    if jax.tree.structure(moved) != jax.tree.structure(weights):
+    before: Any = jax.tree.structure(weights)
+    if jax.tree.structure(jax.eval_shape(head.rescaled, weights, _shape(()))) != before:
         raise IdrlError(f"{_named(head)} changes which weights it has in `rescaled`.")
 
 
