@@ -18,6 +18,7 @@ from idrl.envs import HostEnv, Unit, View, families, find, make_env, on_host
 from idrl.envs.declaring import steps_of, under_preset
 from idrl.envs.families import DEFAULT
 from idrl.inspect.play.episode import play
+from idrl.inspect.play.rows import Rows
 from idrl.inspect.play.sigma import read_sigma
 from idrl.inspect.play.views import view
 from idrl.report.grouping import sections
@@ -245,7 +246,7 @@ def settings_of(name):
 
 
 def view_of(name):
-    return view(name, np.zeros((2, 3)), [None] * 2)
+    return view(name, Rows(np.zeros((2, 3))))
 
 
 @pytest.mark.parametrize(

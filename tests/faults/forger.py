@@ -53,9 +53,9 @@ def stand_ins() -> None:
     one = np.zeros((1, 2), np.float32)
     step = np.zeros(1, np.int64)
 
-    def played(source, env, seed, weights, acting, max_steps):
-        policy = api.load(source, seed, weights)
-        seen = episode.view("x", [np.zeros((4, 4))], [None])
+    def played(source, env, seed, weights, at, acting, max_steps):
+        policy = api.load(source, seed, weights, at=at)
+        seen = episode.view("x", episode.Rows([np.zeros((4, 4))]))
         return episode.Episode(
             "x", policy.seed, "ids", "explore", 0.1, True, step, step, step,
             step.astype(np.float32), one, one, one, one, one, one, None, seen, None,

@@ -6,8 +6,9 @@ from browser import Browser
 from run_folders import made_up_run
 
 from idrl.envs.drawings import cart_and_pole
-from idrl.inspect.play.episode import Episode, Returns
-from idrl.inspect.play.page import write_page
+from idrl.inspect.play.episode import Episode
+from idrl.inspect.play.page import Fidelity, write_page
+from idrl.inspect.play.returns import Returns
 from idrl.inspect.play.sigma import SigmaMap
 from idrl.inspect.play.views import View
 from idrl.report.writing import make_report
@@ -150,6 +151,21 @@ def test_a_step_shows_what_was_believed(browser, played):
     assert np.array(shown) == pytest.approx(episode.returns.probs[260], abs=4e-3)
     taken = browser.run("document.querySelector('tr.taken').cells[0].textContent")
     assert int(taken) == episode.action[260]
+    assert browser.errors == []
+
+
+def test_a_page_without_room_shows_every_fourth_picture(browser, tmp_path, monkeypatch):
+    episode, target = made_up_episode(), tmp_path / "play.html"
+    monkeypatch.setattr("idrl.inspect.play.page._LEVELS", (Fidelity(16, 64, 4),))
+    write_page(episode, target)
+    browser.open(target)
+    for step in (0, 3, 4, 299):
+        shown = browser.run(f"(async () => Array.from(await frames.at({step})))()")
+        assert shown == episode.view.frames[step - step % 4].ravel().tolist()
+    browser.run("(async () => { await show(299); })()")
+    assert "one step in 4 has a new picture" in browser.run(
+        "document.querySelector('p.note').textContent"
+    )
     assert browser.errors == []
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
+from typing import Any, NamedTuple
 
 # For the channels of a board; index 0 is the page's own ground.
 CELLS = (
@@ -39,7 +37,8 @@ class View(NamedTuple):
 
     kind: str  # "cells", "grey", "colour", "strokes" or "numbers"
     # `[T, H, W]` indices of colours or greys, `[T, H, W, 3]` colours, `[T, S, 4]` strokes from x, y
-    # to x, y on a picture 1.5 wide and 1 high (y upwards), or `[T, N]` numbers
-    frames: np.ndarray
+    # to x, y on a picture 1.5 wide and 1 high (y upwards), or `[T, N]` numbers. An episode of
+    # `idrl.play` has them packed, and reads like an array.
+    frames: Any
     about: str  # what is seen, for those who cannot see it
     pens: tuple[Pen, ...] = ()  # of strokes, one for each

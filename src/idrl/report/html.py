@@ -26,7 +26,14 @@ def plotly_js() -> str:
 
 
 def page(title: str, *, style: str, body: str, data: Any, script: str) -> str:
-    """`data` is what `script` finds as JSON in #data. What can be read comes before Plotly, which
+    """See `page_parts`."""
+    return "".join(page_parts(title, style=style, body=body, data=data, script=script))
+
+
+def page_parts(title: str, *, style: str, body: str, data: Any, script: str) -> list[str]:
+    """One after the other they are the page: of a large one there is no second copy.
+
+    `data` is what `script` finds as JSON in #data. What can be read comes before Plotly, which
     takes a browser about a second to load."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     # Nothing in it may look like an element: a script's end is told by more than one sign.
@@ -38,7 +45,7 @@ def page(title: str, *, style: str, body: str, data: Any, script: str) -> str:
         f"base-uri 'none'; form-action 'none'; script-src {' '.join(map(_hash, scripts[1:]))}"
     )
     theme = asset("idrl.report", "theme.css")
-    return f"""<!doctype html>
+    head = f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -51,12 +58,14 @@ def page(title: str, *, style: str, body: str, data: Any, script: str) -> str:
 </head>
 <body>
 {body}
-<script type="application/json" id="data">{scripts[0]}</script>
+<script type="application/json" id="data">"""
+    tail = f"""</script>
 <script>{scripts[1]}</script>
 <script>{scripts[2]}</script>
 </body>
 </html>
 """
+    return [head, scripts[0], tail]
 
 
 def _hash(script: str) -> str:

@@ -12,12 +12,13 @@ from idrl.agents.telling import told
 from idrl.envs import Env, HostEnv, View, make_env
 from idrl.envs.checking import own_env
 from idrl.errors import IdrlError
-from idrl.ids import Decided
 from idrl.inspect.play.candidates import in_words
 from idrl.inspect.play.recorder import DecisionRecorder, Thought
+from idrl.inspect.play.returns import Returns, ReturnsRecorder
+from idrl.inspect.play.rows import Rows
 from idrl.inspect.play.sigma import SigmaMap, read_sigma
-from idrl.inspect.play.views import view
-from idrl.inspect.walking import Sight, walk
+from idrl.inspect.play.views import drawn, small, view
+from idrl.inspect.walking import walk
 from idrl.report.decisions import COLUMNS
 from idrl.runs.evaluating import check_fits
 from idrl.runs.loading import load
@@ -27,17 +28,7 @@ from idrl.storage.folder import RunFolder
 from idrl.system import words
 from idrl.training.seeding import seed_key
 
-_BINS = 40
 MAX_STEPS = 27_000  # the paper's cap on an episode
-
-
-class Returns(NamedTuple):
-    """The distributions of the return as histograms: `probs` `[T, A, B]` on equal bins. Of an
-    agent with an actor, A are the action taken and the actor's."""
-
-    low: float
-    high: float
-    probs: np.ndarray
 
 
 class Episode(NamedTuple):
@@ -194,17 +185,16 @@ def recorded_episode(
     recorder.begin(policy)
     config = policy.config
     steps = walk(world, seed_key(policy.seed), advance)
-    sight, sights, rewards = next(steps), [], []
-    thoughts: list[Thought] = []
-    while not sight.over and len(thoughts) < max_steps:
-        thoughts.append(recorder.think(sight.obs, sight.allowed))
-        # Of what is drawn the observation is not kept too: an episode may be long.
-        sights.append(sight if sight.picture is None else sight._replace(obs=None))
-        sight = steps.send(thoughts[-1].done)
-        rewards.append(sight.reward)
+    sight, kept, seen = next(steps), _Kept(), Rows()
+    pictured = sight.picture is not None
+    while not sight.over and len(seen) < max_steps:
+        thought = recorder.think(sight.obs, sight.allowed)
+        seen.append(sight.obs if sight.picture is None else small(np.asarray(sight.picture)))
+        sight = steps.send(thought.done)
+        kept.append(thought, sight.reward)
     steps.close()
     rule, title = config.explore, words.title(config.agent, name)
-    decisions = [thought.decision for thought in thoughts]
+    numbers = np.asarray(kept.numbers)  # [T, columns, A]
     return Episode(
         title=f"{title}, seed {policy.seed}",
         seed=policy.seed,
@@ -212,22 +202,40 @@ def recorded_episode(
         acting=recorder.acting,
         lam=float(getattr(rule, "lam", 0.1)),
         ended=sight.over,
-        action=np.array([thought.action for thought in thoughts]),
-        greedy=np.array([thought.greedy for thought in thoughts]),
-        explored=np.array([int(decision.action) for decision in decisions]),
-        reward=np.array(rewards, np.float32),
-        **{n: np.stack([getattr(d, n) for d in decisions]).astype(np.float32) for n in COLUMNS},
-        returns=_histograms(thoughts),
-        view=_view(name, sights),
-        candidates=_candidates(decisions),
+        action=np.array(kept.action),
+        greedy=np.array(kept.greedy),
+        explored=np.array(kept.explored),
+        reward=np.array(kept.reward, np.float32),
+        **{name: numbers[:, i] for i, name in enumerate(COLUMNS)},
+        returns=kept.returns.finish(),
+        view=drawn(name, seen) if pictured else view(name, seen),
+        candidates=np.asarray(kept.candidates) if len(kept.candidates) else None,
         sigma_map=None,
         shown=told(config.spec),
     )
 
 
-def _candidates(decisions: list[Decided]) -> np.ndarray | None:
-    sets = [decision.candidates for decision in decisions if decision.candidates is not None]
-    return np.stack(sets) if sets else None
+class _Kept:
+    """What was thought so far: numbers, not the many small arrays that they come in."""
+
+    def __init__(self) -> None:
+        self.action: list[int] = []
+        self.greedy: list[int] = []
+        self.explored: list[int] = []
+        self.reward: list[float] = []
+        self.numbers, self.candidates, self.returns = Rows(), Rows(), ReturnsRecorder()
+
+    def append(self, thought: Thought, reward: float) -> None:
+        decision = thought.decision
+        self.action.append(thought.action)
+        self.greedy.append(thought.greedy)
+        self.explored.append(int(decision.action))
+        self.reward.append(reward)
+        self.numbers.append(np.stack([getattr(decision, n) for n in COLUMNS]).astype(np.float32))
+        if decision.candidates is not None:
+            self.candidates.append(decision.candidates)
+        if thought.returns is not None:
+            self.returns.append(*thought.returns)
 
 
 def _drawn(env: Env | HostEnv) -> Env | HostEnv:
@@ -240,30 +248,3 @@ def _drawn(env: Env | HostEnv) -> Env | HostEnv:
     except Exception:  # whatever a game's own drawing raises: then it is shown as it is seen
         return env
     return drawn
-
-
-def _view(env: str, sights: list[Sight]) -> View:
-    return view(env, [sight.obs for sight in sights], [sight.picture for sight in sights])
-
-
-def _histograms(thoughts: list[Thought]) -> Returns | None:
-    """All steps on the same bins, over the range where any of them has a thousandth of its mass."""
-    known = [thought.returns for thought in thoughts if thought.returns is not None]
-    if not known:
-        return None
-    heavy = [values[weights > 1e-3] for values, weights in known]
-    low = min(float(values.min(initial=np.inf)) for values in heavy)
-    high = max(float(values.max(initial=-np.inf)) for values in heavy)
-    if not low < high:
-        low, high = low - 0.5, low + 0.5
-    atoms, bins = known[0][0][0], _BINS
-    if np.array_equal(atoms, known[-1][0][-1]):  # fixed: each in the middle of its own bin
-        bins = int(((atoms >= low) & (atoms <= high)).sum())
-    half = (high - low) / max(bins - 1, 1) / 2
-    low, high = low - half, high + half
-    probs = np.zeros((len(known), len(known[0][0]), bins), np.float32)
-    for t, (values, weights) in enumerate(known):
-        where = ((values - low) / (high - low) * bins).astype(int).clip(0, bins - 1)
-        for a, (place, weight) in enumerate(zip(where, weights, strict=True)):
-            probs[t, a] = np.bincount(place, weight, bins)
-    return Returns(low, high, probs)

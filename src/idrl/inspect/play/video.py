@@ -45,12 +45,14 @@ def _ffmpeg() -> str | None:
 
 def write_video(episode: Episode, target: Path, fps: int = 5) -> None:
     import matplotlib
-    from matplotlib.animation import FFMpegWriter, PillowWriter
+    from matplotlib.animation import FFMpegWriter
+
+    from idrl.inspect.play.gif import GifWriter
 
     writer: Any
     with matplotlib.rc_context({"animation.ffmpeg_path": _ffmpeg() or ""}):
         if target.suffix == ".gif":
-            writer = PillowWriter(fps=fps)
+            writer = GifWriter(fps=fps)
         else:  # yuv420p: what every player knows
             writer = FFMpegWriter(fps=fps, extra_args=["-pix_fmt", "yuv420p"])
         fig, steps = _scene(episode)
@@ -105,14 +107,15 @@ def _draw_seen(episode: Episode, axis):
         return numbers
     if kind == "strokes":
         return _draw_strokes(episode, axis)
-    if kind == "cells":
-        table = np.array([_rgb(colour) for colour in CELLS], np.uint8)
-        frames = table[frames]
-    elif kind == "grey":
-        frames = np.repeat(frames[..., None], 3, -1)
     axis.set_axis_off()
-    image = axis.imshow(frames[0], interpolation="nearest")
-    return lambda t: image.set_data(frames[t])
+    image = axis.imshow(_coloured(kind, frames[0]), interpolation="nearest")
+    return lambda t: image.set_data(_coloured(kind, frames[t]))
+
+
+def _coloured(kind: str, frame: np.ndarray) -> np.ndarray:
+    if kind == "cells":
+        return np.array([_rgb(colour) for colour in CELLS], np.uint8)[frame]
+    return np.repeat(frame[..., None], 3, -1) if kind == "grey" else frame
 
 
 def _draw_strokes(episode: Episode, axis):
@@ -128,10 +131,14 @@ def _draw_strokes(episode: Episode, axis):
         linewidths=[pen.width * points for pen in view.pens],
     )  # fmt: skip
     axis.add_collection(lines)
-    strokes = view.frames.reshape(*view.frames.shape[:2], 2, 2).copy()
-    discs = (strokes[:, :, 0] == strokes[:, :, 1]).all(-1)
-    strokes[discs, 1, 0] += 1e-4  # matplotlib draws nothing of no length
-    return lambda t: lines.set_segments(list(strokes[t]))
+
+    def draw(t: int) -> None:
+        strokes = np.array(view.frames[t]).reshape(-1, 2, 2)
+        discs = (strokes[:, 0] == strokes[:, 1]).all(-1)
+        strokes[discs, 1, 0] += 1e-4  # matplotlib draws nothing of no length
+        lines.set_segments(list(strokes))
+
+    return draw
 
 
 def _rgb(colour: str) -> tuple[int, ...]:

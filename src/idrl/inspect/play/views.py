@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,33 +10,38 @@ from idrl.envs import View, find
 from idrl.envs.declaring import alike
 from idrl.envs.views import AXES, CELLS, COLOURS
 from idrl.errors import IdrlError
+from idrl.inspect.play.rows import Rows
 from idrl.system import words
 
 _LARGEST = 240  # pixels of a drawn picture's longer side
 
 
-def view(env: str, observations: Sequence[Any], pictures: Sequence[np.ndarray | None]) -> View:
+def drawn(env: str, pictures: Rows) -> View:
+    """Of an environment that draws itself; pictures are `small`."""
+    frames = pictures if pictures.dtype == np.uint8 else pictures.map(lambda p: p.astype(np.uint8))
+    return View("colour", frames, f"{words.name(env)} as it draws itself")
+
+
+def view(env: str, seen: Rows) -> View:
+    """Of observations. A family's own view gets all of them at once, since it may show a way."""
     families, env = (find(env), alike(env)), words.name(env)
-    if pictures and pictures[0] is not None:
-        frames = np.stack([_small(np.asarray(picture)) for picture in pictures])
-        return View("colour", frames.astype(np.uint8), f"{env} as it draws itself")
-    seen = np.stack([np.asarray(obs) for obs in observations])
-    makers = (family.view for family in families if family is not None)
-    made = (make(seen) for make in makers if make is not None)
+    makers = [family.view for family in families if family is not None and family.view is not None]
+    made = (make(np.asarray(seen)) for make in makers)
     own = next((found for found in made if found is not None), None)
     return _usual(env, seen) if own is None else _checked(own, len(seen), env)
 
 
-def _usual(env: str, seen: np.ndarray) -> View:
+def _usual(env: str, seen: Rows) -> View:
     if seen.ndim == 4 and seen.shape[-1] == 3 and seen.dtype == np.uint8:
         return View("colour", seen, f"What the agent sees of {env}")
     if seen.ndim == 4 and seen.shape[-1] < len(CELLS) and seen.max() <= 1:
-        return View("cells", _channels(seen), f"The board of {env}, a colour for each channel")
+        return View("cells", seen.map(_channels), f"The board of {env}, a colour for each channel")
     if seen.ndim == 4:  # a stack of frames: the newest is last
-        return View("grey", _bytes(seen[..., -1]), f"The newest frame that the agent sees of {env}")
+        newest = seen.map(lambda chunk: chunk[..., -1])
+        return View("grey", _bytes(newest), f"The newest frame that the agent sees of {env}")
     if seen.ndim == 3:
         return View("grey", _bytes(seen), f"What the agent sees of {env}")
-    flat = seen.reshape(len(seen), -1).astype(np.float32)
+    flat = seen.map(lambda chunk: chunk.reshape(len(chunk), -1).astype(np.float32))
     return View("numbers", flat, f"The numbers that the agent sees of {env}")
 
 
@@ -53,7 +57,7 @@ def _checked(own: Any, steps: int, env: str) -> View:
             f"{kinds}."
         )
     kind = np.float32 if own.kind in ("numbers", "strokes") else np.uint8
-    return own._replace(frames=frames.astype(kind))
+    return own._replace(frames=Rows(frames.astype(kind)))
 
 
 def _fits(own: View, shape: tuple[int, ...]) -> bool:
@@ -70,14 +74,14 @@ def _channels(seen: np.ndarray) -> np.ndarray:
     return numbered.max(-1)
 
 
-def _bytes(seen: np.ndarray) -> np.ndarray:
+def _bytes(seen: Rows) -> Rows:
     if seen.dtype == np.uint8 and seen.max() > 1:
         return seen
     low, high = float(seen.min()), float(seen.max())
-    return ((seen - low) / max(high - low, 1e-9) * 255).astype(np.uint8)
+    return seen.map(lambda c: ((c - low) / max(high - low, 1e-9) * 255).astype(np.uint8))
 
 
-def _small(picture: np.ndarray) -> np.ndarray:
+def small(picture: np.ndarray) -> np.ndarray:
     """By whole steps: sharp, and few colours stay few (they pack well)."""
     step = -(-max(picture.shape[:2]) // _LARGEST)
     return picture[::step, ::step]

@@ -13,7 +13,8 @@ class Packed {
     this.size = packed.shape.reduce((a, b) => a * b, 1) * (floats ? 4 : 1);
     this.open = new Map();
   }
-  async at(t) {
+  async at(step) {
+    const t = Math.floor(step / this.every); // of some steps there may be no picture
     const number = Math.floor(t / this.chunk);
     if (!this.open.has(number)) {
       if (this.open.size > 3) this.open.delete(this.open.keys().next().value);
