@@ -11,6 +11,7 @@ from films import Film
 
 from idrl.config import resolve
 from idrl.runs.session import make_program
+from idrl.training.doing import EVALUATING, REPLAYING, Doing
 from idrl.training.loop import train
 from idrl.training.program import Stopped
 
@@ -78,9 +79,9 @@ def test_from_every_block(whole):
 def test_from_an_evaluation_that_was_cut_short(whole, number):
     evaluating = []
 
-    def between():
-        evaluating.append(1)
-        if len(evaluating) == 3:
+    def between(doing=None):
+        evaluating.append(doing is not None and doing.what == EVALUATING)
+        if sum(evaluating) == 3:
             raise Stopped
 
     begun = whole[number - 1]
@@ -89,6 +90,20 @@ def test_from_an_evaluation_that_was_cut_short(whole, number):
     assert cut.score is None
     rest = list(collect(program().place(cut.state), cut.iteration, pending=True))
     check_same([*whole[:number], cut, *rest], whole)
+
+
+def test_a_replay_can_be_stopped(whole):
+    """And what it had told by then."""
+    told, begun = [], whole[3]
+
+    def between(doing=None):
+        told.append(doing)
+        if len(told) == 5:
+            raise Stopped
+
+    assert list(collect(program().place(begun.state), begun.iteration, between=between)) == []
+    total = len(begun.state.worlds.journal.actions) * 6
+    assert told == [Doing(REPLAYING, 6 * step, total) for step in range(5)]
 
 
 def test_updates_queued_by_a_thread(whole, monkeypatch):

@@ -88,8 +88,9 @@ def train(
         wandb: also record to Weights & Biases.
         callbacks: objects that are told what happens and may stop the run (`idrl.Callback`).
         progress: show the command line's progress bar, in a terminal or a notebook; elsewhere a
-            line at every evaluation.
-        display: a progress bar of your own, with `start()` and `update(progress, config)`.
+            line at every evaluation, and between them where they are far apart.
+        display: a progress bar of your own, with `start()` and `update(progress, config)`, and
+            perhaps `busy(doing, config)` for what takes long on the way.
         until: a function without arguments, asked about once a second; where it returns true the
             run ends early, with a checkpoint.
         debug_nans: name the operation that produces the first NaN or infinity, at the price of a

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.live import Live
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
 from idrl.agents.telling import told
@@ -27,10 +27,12 @@ from idrl.report.statistics import (
     short,
     solved_episode,
 )
+from idrl.runs.pace import Pace
 from idrl.runs.run import Run
 from idrl.storage.records import numbers, read_episodes, read_evaluations, read_table
 from idrl.system import words
 from idrl.system.tables import TextTable
+from idrl.training.doing import EVALUATING, LEARNING, RANDOM, REPLAYING, RESUMING, Doing
 from idrl.training.evaluation import Score
 
 
@@ -38,27 +40,29 @@ class LiveDisplay:
     """Steps or frames, how many a second, time left, returns, and what the rule sees; plain lines
     when piped, and in a notebook without ipywidgets, which cannot draw over what it showed."""
 
-    def __init__(self, console: Console):
-        self.console = console
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic):
+        self.console, self.clock = console, clock
         self.moves = console.is_terminal or (console.is_jupyter and _has_widgets())
         self.bar = Progress(
             TextColumn("{task.completed:>10,.0f}/{task.total:,.0f} {task.fields[unit]}"),
             BarColumn(), TextColumn("{task.fields[rate]:>8,.0f} {task.fields[unit]}/s"),
-            TimeRemainingColumn(),
+            TextColumn("{task.fields[left]}"),
             console=console,
         )  # fmt: skip
         self.task: Any = None
         self.live = Live(self.bar, console=console, refresh_per_second=4, transient=True)
         self.recent: list[float] = []
         self.score, self.ranges = "–", ""
-        self.clock = 0.0
-        self.last_steps: int | None = None
+        self.pace = Pace(clock)
+        self.begun = self.shown = clock()  # when something was last shown
+        self.lined: tuple[float, int] | None = None  # the line of the last evaluation: when, steps
 
     def __enter__(self):
         return self
 
     def start(self) -> None:
         """Training is about to begin: nothing can be refused any more."""
+        self.begun = self.shown = self.clock()
         with _or_nowhere(self.console):
             if self.moves:
                 self.live.update("compiling …")
@@ -76,20 +80,59 @@ class LiveDisplay:
             for one in what:
                 self.console.print(one, markup=False)
 
+    def busy(self, doing: Doing, config: RunConfig) -> None:
+        """On the way from one `update` to the next."""
+        self.pace.note(doing)
+        unit, scale = unit_of(config.env)
+        if doing.what == RESUMING:
+            done, total = doing.done * scale, doing.total * scale
+            self.tell(f"resuming at {done:,} of {total:,} {unit}")
+        elif self._is_due(doing):
+            with _or_nowhere(self.console):
+                self._show_busy(doing, config)
+
+    def _is_due(self, doing: Doing) -> bool:
+        """A terminal is drawn often. Lines are rare: one as soon as it is known how long what comes
+        before learning takes, all others half a minute apart, or more in a long run."""
+        now, speed = self.clock(), self.pace.speed(doing.what)
+        if doing.what in (REPLAYING, RANDOM):
+            if not speed or doing.total / speed < _SHORT:
+                return False
+            if doing.done == doing.total if self.moves else self.shown <= self.pace.began:
+                return True
+        if self.moves:
+            return now - self.shown >= _DRAWN
+        if doing.what == LEARNING and not speed:
+            return False
+        return now - self.shown >= max(_LINED, 0.1 * (now - self.begun))
+
+    def _show_busy(self, doing: Doing, config: RunConfig) -> None:
+        unit, scale = unit_of(config.env)
+        self.shown = self.clock()
+        if doing.what in (REPLAYING, RANDOM):
+            done, total = f"{doing.done * scale:,}", f"{doing.total * scale:,}"
+            left = self.pace.stretch_left()
+            text = f"{_BEFORE_LEARNING[doing.what]} {done} of {total} {unit}"
+            text += f" … {left}" if left else ""
+            if self.moves and doing.done == doing.total:
+                text = "compiling …"
+            self._draw(text) if self.moves else self.console.print(text, soft_wrap=True)
+        elif self.moves:
+            self._move(doing.done, config, doing.what == EVALUATING)
+        elif doing.what == EVALUATING:
+            self.console.print("evaluating …")
+        else:
+            self._print(doing.done, config, self.pace.speed())
+
     def update(self, progress, config: RunConfig) -> None:
+        total = max(config.training.steps, progress.steps)
+        self.pace.note(Doing(LEARNING, progress.steps, total))
         with _or_nowhere(self.console):
             self._update(progress, config)
 
     def _update(self, progress, config: RunConfig) -> None:
-        unit, scale = unit_of(config.env)
-        now, rate = time.monotonic(), 0.0
-        if self.last_steps is None:  # what comes before is compiling, or an earlier process
-            self.clock, self.last_steps = now, progress.steps
-        elif self.moves or progress.score is not None:
-            # A line tells of all the time since the last, evaluations included.
-            made = (progress.steps - self.last_steps) * config.seeds
-            rate = made / max(now - self.clock, 1e-9)
-            self.clock, self.last_steps = now, progress.steps
+        if self.lined is None:  # what comes before is compiling, or an earlier process
+            self.lined = self.clock(), progress.steps
         self.recent = (self.recent + progress.episodes.returns.tolist())[-100 * config.seeds :]
         if progress.metrics:
             m = {name: float(np.mean(v[progress.alive])) for name, v in progress.metrics.items()}
@@ -100,20 +143,43 @@ class LiveDisplay:
             )
         if progress.score is not None:
             self.score = _told(progress.score, progress.alive)
-        acting = short(float(np.mean(self.recent))) if self.recent else "–"
-        line = f"episode return {acting}   evaluation {self.score}{self.ranges}"
         if self.moves:
-            total = max(config.training.steps, progress.steps) * scale
-            if self.task is None:
-                self.task = self.bar.add_task("", total=total, rate=0, unit=unit)
-            self.bar.update(self.task, completed=progress.steps * scale, rate=rate * scale)
-            grid = Table.grid()
-            grid.add_row(self.bar)
-            grid.add_row(line)
-            self.live.update(grid)
+            self._move(progress.steps, config)
         elif progress.score is not None:
-            text = f"{progress.steps * scale:>10,} {unit} {rate * scale:>9,.0f} {unit}/s   {line}"
-            self.console.print(text, soft_wrap=True)
+            now = self.clock()
+            then, before = self.lined  # this line tells of all the time since, evaluations included
+            self.lined = now, progress.steps
+            self._print(progress.steps, config, (progress.steps - before) / max(now - then, 1e-9))
+
+    def _numbers(self) -> str:
+        acting = short(float(np.mean(self.recent))) if self.recent else "–"
+        return f"episode return {acting}   evaluation {self.score}{self.ranges}"
+
+    def _left(self, steps: int, config: RunConfig) -> str:
+        return self.pace.run_left(steps, config.training.steps, config.evaluation.every_steps)
+
+    def _move(self, steps: int, config: RunConfig, evaluating: bool = False) -> None:
+        unit, scale = unit_of(config.env)
+        total = max(config.training.steps, steps) * scale
+        if self.task is None:
+            self.task = self.bar.add_task("", total=total, rate=0, unit=unit, left="")
+        left = self._left(steps, config) if self.pace.speed() else "compiling …"
+        rate = self.pace.speed() * config.seeds * scale
+        self.bar.update(self.task, completed=steps * scale, rate=rate, left=left)
+        self._draw(self.bar, self._numbers() + ("   evaluating …" if evaluating else ""))
+
+    def _draw(self, *rows: Any) -> None:
+        grid = Table.grid()
+        for row in rows:
+            grid.add_row(row)
+        self.live.update(grid)
+
+    def _print(self, steps: int, config: RunConfig, speed: float) -> None:
+        unit, scale = unit_of(config.env)
+        self.shown, left = self.clock(), self._left(steps, config)
+        rate = speed * config.seeds * scale
+        text = f"{steps * scale:>10,} {unit} {rate:>9,.0f} {unit}/s   {self._numbers()}"
+        self.console.print(f"{text}   {left}" if left else text, soft_wrap=True)
 
 
 def _told(score: Score, alive: np.ndarray) -> str:
@@ -126,6 +192,9 @@ def _told(score: Score, alive: np.ndarray) -> str:
     return f"{told}, {cut:,} of {episodes:,} episodes at the time limit" if cut else told
 
 
+_SHORT = 2.0  # seconds of a replay or of random steps that nobody is told of
+_DRAWN, _LINED = 0.25, 30.0  # seconds between two pictures in a terminal, and two lines
+_BEFORE_LEARNING = {REPLAYING: "replaying", RANDOM: "random actions:"}
 _RANGES = {"sigma": "σ", "rho2": "ρ²"}  # that metrics have, of the agents they mean something for
 
 

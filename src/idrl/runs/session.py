@@ -26,6 +26,7 @@ from idrl.storage.sinks import Sinks
 from idrl.system.devices import keep_memory
 from idrl.system.signals import signals
 from idrl.training.compiled import Compiled
+from idrl.training.doing import RESUMING, Doing
 from idrl.training.health import describe_failure
 from idrl.training.hosted.program import Hosted
 from idrl.training.loop import Progress, train
@@ -34,7 +35,8 @@ from idrl.training.survey import Survey
 
 
 class Display(Protocol):
-    """What shows a run while it goes."""
+    """What shows a run while it goes. It may also have `busy(doing, config)`, which is told of what
+    takes long on the way."""
 
     def start(self) -> None: ...
 
@@ -172,9 +174,16 @@ def _made(found: Found) -> int:
 def _train(
     program, state, meta, saver, recorder, keeper, folder, config, watchers, display, stop, until
 ) -> None:  # fmt: skip
-    def between() -> None:
+    show = getattr(display, "busy", None)  # a display of one's own need not have it
+
+    def tell(doing: Doing | None) -> None:
+        if show is not None and doing is not None:
+            show(doing, config)
+
+    def between(doing: Doing | None = None, /) -> None:
         if stop.is_set():
             raise Stopped
+        tell(doing)
 
     def save(progress: Progress) -> None:
         meta = {
@@ -192,11 +201,14 @@ def _train(
     watchers.start()
     if display is not None:
         display.start()
+    c = program.cadence
+    if state is not None and meta["iteration"] < c.total:
+        tell(Doing(RESUMING, c.steps_at(meta["iteration"]), c.steps_at(c.total)))
     saved, cautions = time.monotonic(), Cautions()
     clock = saved
     for progress in train(
         program, state, meta.get("iteration", 0), program.seed_keys(config.seed),
-        pending=meta.get("pending", False), between=between,
+        pending=meta.get("pending", False), between=between, tell=tell,
     ):  # fmt: skip
         _check_alive(progress, config)
         cautions.check(progress)

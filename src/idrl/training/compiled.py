@@ -20,6 +20,7 @@ from idrl.envs.base import Env, mask_of
 from idrl.replay import ring as ring
 from idrl.training.ahead import Early, quick
 from idrl.training.batching import loop, over_seeds
+from idrl.training.doing import RANDOM, Between, Doing, Tell, nothing
 from idrl.training.evaluation import (
     Played,
     Score,
@@ -39,7 +40,7 @@ from idrl.training.learner import (
     key_of,
 )
 from idrl.training.locating import first_bad_operation
-from idrl.training.program import Between, Episodes, TrainState, nothing
+from idrl.training.program import Episodes, TrainState
 from idrl.training.rollout import Worlds, advance, allowed, begin
 from idrl.training.seeding import stream, task_of
 from idrl.training.spec import Evaluation, Stretches, Training, due
@@ -148,7 +149,7 @@ class Compiled(Learner):
         state, episodes = self._open(keys)
         parts = [jax.device_get(episodes)]
         for times in self.warmup.pieces()[1:]:
-            between()
+            between(Doing(RANDOM, int(times[0]) * self.envs, self.cadence.warmup_steps))
             state, episodes = self._warm(state, times)
             parts.append(jax.device_get(episodes))
         state = self._prepare(state)
@@ -172,8 +173,11 @@ class Compiled(Learner):
 
         return jax.lax.scan(one, state, times)
 
+    def bring(self, state: TrainState, iteration: int, between: Between = nothing) -> TrainState:
+        return state  # which is all there is
+
     def block(
-        self, state: TrainState, start: Any
+        self, state: TrainState, start: Any, tell: Tell = nothing
     ) -> tuple[TrainState, tuple[Episodes, dict[str, Any]]]:
         c = self.cadence
         end = c.end(int(start))

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from idrl.training.doing import EVALUATING, LEARNING, Between, Doing, Tell, nothing
 from idrl.training.health import Failure, examine
-from idrl.training.program import Between, Program, Stopped, TrainState, nothing
+from idrl.training.program import Program, Stopped, TrainState
 from idrl.training.spec import due
 
 
@@ -49,9 +50,11 @@ def train(
     *,
     pending: bool = False,
     between: Between = nothing,
+    tell: Tell = nothing,
 ) -> Iterator[Progress]:
     """From `state` at `iteration`, or from the beginning; ends with the last block, or where
-    `between`, which whatever takes long calls now and then, raises `Stopped`.
+    `between`, which whatever takes long calls now and then, raises `Stopped`. Both `between` and
+    `tell`, which cannot stop a run, are told what it is doing.
 
     `pending`: the state is from such an end and its evaluation is still to be made.
     """
@@ -69,12 +72,20 @@ def train(
                 program, state, c.warmup_steps, c.distributions_every_steps > 0
             ),
         )  # fmt: skip
+    elif iteration < c.total:
+        try:
+            state = program.bring(state, iteration, between=between)
+        except Stopped:
+            return
     total = c.total
 
     def evaluate(state: TrainState, iteration: int):
-        number = np.int32(c.evaluation(iteration))
-        state, found = program.evaluate(state, number, between=between)
+        number, doing = np.int32(c.evaluation(iteration)), told(EVALUATING, iteration)
+        state, found = program.evaluate(state, number, between=lambda _=None: between(doing))
         return state, *jax.device_get(found)
+
+    def told(what: str, iteration: int) -> Doing:
+        return Doing(what, c.steps_at(iteration), c.steps_at(total))
 
     failed = np.asarray(state.failed)
     if pending:
@@ -88,8 +99,9 @@ def train(
         before, iteration = iteration, c.end(iteration)
         first_vector_step = c.warmup_vector_steps + before * c.vector_steps
         begun = state if program.debug else None
-        state, (episodes, metrics) = program.block(state, np.int32(before))
+        state, (episodes, metrics) = program.block(state, np.int32(before), tell=tell)
         metrics = jax.device_get(metrics)
+        tell(told(LEARNING, iteration))
         state, failures = examine(state, failed, metrics, c, iteration)
         if begun is not None:
             failures = [

@@ -11,6 +11,7 @@ import numpy as np
 
 from idrl.agents import Agent, AgentState
 from idrl.replay import ring as ring
+from idrl.training.doing import Between, Tell, nothing
 from idrl.training.evaluation import Score
 from idrl.training.spec import Cadence
 
@@ -73,13 +74,6 @@ class Stopped(Exception):
     """Raised by `between` where a run is to stop before the call is done."""
 
 
-Between = Callable[[], None]  # called about once a second by what takes longer
-
-
-def nothing() -> None:
-    pass
-
-
 class Program(Protocol):
     """What the loop drives. A state in, the next one out: whatever a program keeps besides
     (compiled code, live environments) can be had again from the state alone."""
@@ -91,10 +85,15 @@ class Program(Protocol):
     def start(self, keys: jax.Array, /, between: Between = nothing) -> tuple[TrainState, Episodes]:
         """Fresh seeds, after their random steps."""
 
+    def bring(self, state: TrainState, iteration: int, /, between: Between = nothing) -> TrainState:
+        """Before a run goes on from `state` after so many iterations: whatever is live is brought
+        to where the state says it is."""
+
     def block(
-        self, state: TrainState, start: Any, /
+        self, state: TrainState, start: Any, /, tell: Tell = nothing
     ) -> tuple[TrainState, tuple[Episodes, dict[str, Any]]]:
-        """The iterations from `start` to `cadence.end(start)`; the state is used up."""
+        """The iterations from `start` to `cadence.end(start)`; the state is used up. `tell` is told
+        on the way where a block may take long."""
 
     def distributions(self, state: TrainState, steps: int, /) -> dict[str, Any]:
         """What the rule sees on the fixed batch of states: `[S, states, actions]` each."""

@@ -147,6 +147,10 @@ class Cadence:
         """Agent steps of each seed after so many iterations."""
         return self.warmup_steps + iteration * self.steps
 
+    def vector_steps_at(self, iteration: int) -> int:
+        """Vector steps after so many iterations."""
+        return self.warmup_vector_steps + iteration * self.vector_steps
+
     @property
     def warmup_steps(self) -> int:
         return self.warmup_vector_steps * (self.steps // self.vector_steps)

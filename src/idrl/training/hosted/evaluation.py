@@ -12,12 +12,13 @@ import numpy as np
 from idrl.envs.host import HostEnv, Vector
 from idrl.training.ahead import quick
 from idrl.training.batching import over_seeds
+from idrl.training.doing import Between, nothing
 from idrl.training.evaluation import Played, Score, score_of
 from idrl.training.hosted import fleet as fleets
 from idrl.training.hosted.fleet import NO_SEED, Fleet, by_seed
 from idrl.training.hosted.window import Window
 from idrl.training.learner import SAME, SEEDS, Learner
-from idrl.training.program import Between, TrainState, nothing
+from idrl.training.program import TrainState
 from idrl.training.seeding import env_seeds, stream
 
 Act = Callable[[Fleet], np.ndarray]

@@ -10,10 +10,10 @@ import numpy as np
 from idrl.envs.host import Vector
 from idrl.training.ahead import quick
 from idrl.training.batching import over_seeds
+from idrl.training.doing import Between
 from idrl.training.hosted import fleet as fleets
 from idrl.training.hosted.fleet import by_seed
 from idrl.training.learner import EXAMPLE_STEPS
-from idrl.training.program import Between
 from idrl.training.seeding import env_seeds, stream
 
 

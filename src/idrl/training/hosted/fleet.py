@@ -16,6 +16,7 @@ import numpy as np
 
 from idrl.envs.host import HostEnv, Vector
 from idrl.errors import IdrlError
+from idrl.training.doing import REPLAYING, Between, Doing, nothing
 from idrl.training.program import Episodes
 
 NO_SEED = -1
@@ -166,8 +167,9 @@ def check(env: HostEnv, journal: Journal, t: int) -> None:
 
 
 def replay_journal(
-    env: HostEnv, vector: Vector, fleet: Fleet, journal: Journal, t: int
-) -> tuple[Fleet, Journal]:
+    env: HostEnv, vector: Vector, fleet: Fleet, journal: Journal, t: int,
+    between: Between = nothing,
+) -> tuple[Fleet, Journal]:  # fmt: skip
     """Bring `vector` to where `fleet` was after `t` vector steps.
 
     An environment that does not come out where it was (it draws chance from elsewhere than its
@@ -175,12 +177,15 @@ def replay_journal(
     """
     check(env, journal, t)
     count, start = len(journal.seed), t - len(journal.actions)
+    total = count * len(journal.actions)
     try:
         nothing = env.no_actions(count)
         seen = vector.step(nothing, np.where(journal.since == start, journal.seed, NO_SEED))
         for step, actions in enumerate(journal.actions, start=start):
+            between(Doing(REPLAYING, (step - start) * count, total))
             going = env.only(journal.since <= step, actions)
             seen = vector.step(going, np.where(journal.since == step + 1, journal.seed, NO_SEED))
+        between(Doing(REPLAYING, total, total))
         same = (seen.obs == fleet.obs).reshape(count, -1).all(1)
     except IdrlError:  # an action that was fine then is refused now
         same = np.zeros(count, bool)

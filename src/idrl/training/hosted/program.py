@@ -24,6 +24,7 @@ from idrl.envs.host import HostEnv, Vector
 from idrl.replay import ring
 from idrl.training.ahead import quick
 from idrl.training.batching import over_seeds
+from idrl.training.doing import LEARNING, RANDOM, Between, Doing, Tell, nothing
 from idrl.training.evaluation import Score
 from idrl.training.health import hold
 from idrl.training.hosted import fleet as fleets
@@ -35,7 +36,7 @@ from idrl.training.hosted.host_replay import HostReplay
 from idrl.training.hosted.locating import locate
 from idrl.training.hosted.tape import FrameTape
 from idrl.training.learner import EXAMPLE_STEPS, SAME, SEEDS, STEPS_SEEDS, Learner
-from idrl.training.program import Between, Episodes, TrainState, acting_view, learning_view, nothing
+from idrl.training.program import Episodes, TrainState, acting_view, learning_view
 from idrl.training.seeding import env_seeds, stream
 from idrl.training.spec import Evaluation, Training
 
@@ -188,18 +189,27 @@ class Hosted(Learner):
             self.host.take(state, self.host.empty())
         rollout = HostRollout(vector, fleet, fleets.open_journal(self.env, seed), 0)
         ends = Ends(self.seeds)
-        for _ in range(self.cadence.warmup_vector_steps):
-            between()
+        for t in range(self.cadence.warmup_vector_steps):
+            between(Doing(RANDOM, t * self.envs, self.cadence.warmup_steps))
             state, _, action = self._step(self._try, state, rollout, {})
             ends.add(rollout.advance(fleets.for_all(action)))
         return self._join(self._prepare(state), rollout), ends.episodes()
 
+    def bring(self, state: TrainState, iteration: int, between: Between = nothing) -> TrainState:
+        """The environments do again what they did, unless they are there already."""
+        worlds: HostEnvState = state.worlds
+        if worlds is not self.now:
+            self.now = None
+            fleet, journal, t = *worlds[1:], self.cadence.vector_steps_at(iteration)
+            found = fleets.replay_journal(self.env, self._vector(), fleet, journal, t, between)
+            self.now = HostEnvState(worlds.waiting, *found)
+        return state._replace(worlds=self.now)
+
     def block(
-        self, state: TrainState, start: Any
+        self, state: TrainState, start: Any, tell: Tell = nothing
     ) -> tuple[TrainState, tuple[Episodes, dict[str, Any]]]:
         c = self.cadence
-        first = c.warmup_vector_steps + int(start) * c.vector_steps
-        state, rollout = self._split(state, first)
+        state, rollout = self._split(self.bring(state, int(start)), int(start))
         before = self._duplicate(state.agent.params)
         ends, (diagnostics, metrics) = Ends(self.seeds), self._zeros(state, rollout.fleet)
         end = c.end(int(start))
@@ -215,6 +225,7 @@ class Hosted(Learner):
                 done += due
                 ends.add(rollout.advance(fleets.for_all(action)))
                 state, metrics = learned()
+            tell(Doing(LEARNING, c.steps_at(i + 1), c.steps_at(c.total)))
         state = self._hold(state, before)
         diagnostics, metrics = jax.device_get((diagnostics, metrics))
         means = {name: x / ((end - int(start)) * c.updates) for name, x in metrics.items()}
@@ -298,17 +309,14 @@ class Hosted(Learner):
         parts = (fleet.obs, facts, fleet.allowed)
         return Shown(*(by_seed(part, self.seeds) for part in parts))
 
-    def _split(self, state: TrainState, t: int) -> tuple[TrainState, HostRollout]:
-        """The device's part of a state, and the environments, brought to where it says they are."""
-        env_state: HostEnvState = state.worlds
-        vector, fleet, journal = self._vector(), env_state.fleet, env_state.journal
-        if env_state is not self.now:
-            fleet, journal = fleets.replay_journal(self.env, vector, fleet, journal, t)
-        self.now = None
-        state, obs = self._apart(state._replace(worlds=env_state.waiting))
+    def _split(self, state: TrainState, iteration: int) -> tuple[TrainState, HostRollout]:
+        """The device's part of a state, and the environments."""
+        (waiting, fleet, journal), self.now = state.worlds, None
+        t = self.cadence.vector_steps_at(iteration)
+        state, obs = self._apart(state._replace(worlds=waiting))
         if self.host is not None:
             self.host.take(state, obs)
-        return state, HostRollout(vector, fleet, journal, t)
+        return state, HostRollout(self._vector(), fleet, journal, t)
 
     def _join(self, state: TrainState, rollout: HostRollout) -> TrainState:
         if self.host is not None:

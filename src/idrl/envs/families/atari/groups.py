@@ -6,7 +6,7 @@ ale-py steps all games of a vector or none. An evaluation, most of whose games s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,8 +34,9 @@ class AtariGroups(Vector):
             group.send(actions, seeds)
 
     def recv(self) -> Seen:
-        parts = zip(*(group.recv() for group in self.groups), strict=True)
-        return Seen(*(None if part[0] is None else np.concatenate(part) for part in parts))
+        fields: Any = zip(*(group.recv() for group in self.groups), strict=True)
+        whole: Any = (None if parts[0] is None else np.concatenate(parts) for parts in fields)
+        return Seen(*whole)
 
     def picture(self) -> np.ndarray | None:
         return self.groups[0].picture()
