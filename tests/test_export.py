@@ -160,7 +160,7 @@ def test_the_command_refuses_with_a_sentence(agent, tmp_path, capsys):
     (tmp_path / "damaged").write_bytes(b"\x00" * 100)
     for words, match in (
         (["nothing", "a.onnx"], "no run folder"),
-        (["damaged", "a.onnx"], "no safetensors file"),
+        (["damaged", "a.onnx"], "not a safetensors file"),
         (["agent", "a.txt"], "ends in .onnx"),
         (["agent", "agent"], "ends in .onnx"),
         (["agent", "a.onnx", "--seed", "3"], "omit seed=3"),
