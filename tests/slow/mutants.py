@@ -95,4 +95,10 @@ MUTANTS = {
         "self.agent.spec.explore",
         "test_evaluating.py",
     ),
+    "an environment that stops one step before it cannot matter": Mutant(
+        "training/hosted/window.py",
+        'np.searchsorted(ends, self.steps, "right")',
+        "np.searchsorted(ends, self.steps)",
+        "test_window.py",
+    ),
 }

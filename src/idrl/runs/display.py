@@ -149,7 +149,9 @@ class LiveDisplay:
             now = self.clock()
             then, before = self.lined  # this line tells of all the time since, evaluations included
             self.lined = now, progress.steps
-            self._print(progress.steps, config, (progress.steps - before) / max(now - then, 1e-9))
+            made = progress.steps - before
+            speed = made / max(now - then, 1e-9) if made else self.pace.speed()
+            self._print(progress.steps, config, speed)
 
     def _numbers(self) -> str:
         acting = short(float(np.mean(self.recent))) if self.recent else "–"
