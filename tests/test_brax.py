@@ -31,7 +31,7 @@ def test_what_to_install(monkeypatch):
         ("brax", "did you mean 'brax/NAME'"),
         ("brax/ant?backend=sprin", "did you mean 'spring'"),
         ("brax/ant?backends=spring", "did you mean 'backend'"),
-        ("brax/ant?episode=0", "episode is 0; it is 1 to 1,000,000 steps"),
+        ("brax/ant?episode=0", "episode is 0; it must be 1 to 1,000,000 steps"),
         ("brax/ant?episode=1.5", "'1.5' is not a whole number"),
         pytest.param("brax/ants", "did you mean 'ant'", marks=installed),
         pytest.param("brax/swimmer?backend=mjx", "cannot be had with", marks=installed),

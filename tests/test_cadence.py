@@ -146,7 +146,8 @@ def test_the_loop_does_what_the_cadence_says(envs, monkeypatch):
 
     for name, stub in (
         ("_step", step), ("_improve", improve),
-        ("_split", lambda state, t: (state, HostRollout(t))),
+        ("bring", lambda state, iteration: state),
+        ("_split", lambda state, iteration: (state, HostRollout(c.vector_steps_at(iteration)))),
         ("_join", lambda state, rollout: state),
         ("_hold", lambda state, before: state), ("_duplicate", lambda params: None),
         ("_zeros", lambda state, fleet: ({}, {})),

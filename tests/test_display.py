@@ -37,7 +37,13 @@ class Watched:
             self.now += seconds / ticks if tick < ticks else 0
 
     def update(self, steps, score=None):
-        score = None if score is None else SimpleNamespace(return_mean=np.array([score]))
+        score = (
+            None
+            if score is None
+            else SimpleNamespace(
+                return_mean=np.array([score]), episodes=np.array([5]), truncated=np.array([0])
+            )
+        )
         progress = SimpleNamespace(
             steps=steps, episodes=SimpleNamespace(returns=np.array([])), metrics=None, score=score,
             alive=np.array([True]),

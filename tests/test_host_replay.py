@@ -111,7 +111,7 @@ def test_nothing_of_the_frames_is_on_the_device():
 
 
 def test_where_it_cannot_be_it_is_refused(tmp_path):
-    with pytest.raises(IdrlError, match="is on the device, and so is its replay: omit it"):
+    with pytest.raises(IdrlError, match="runs on the device, and its replay is there too: omit it"):
         idrl.train("dqn", "cartpole", settings=HOST, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
     with pytest.raises(IdrlError, match="set learning.replay_place=device"):

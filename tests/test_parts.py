@@ -156,7 +156,10 @@ def test_a_declaration_may_ask_for_all_of_a_preset(agents, mine):
 
 def test_agents_that_are_refused(agents):
     for given, sentence in (
-        (("one", declare, "some"), "presets is 'some' for the agent 'one'; it is 'task' or 'all'"),
+        (
+            ("one", declare, "some"),
+            "presets is 'some' for the agent 'one'; it must be 'task' or 'all'",
+        ),
         (("one", declare()), "declared by a function that returns an AgentSpec"),
         (("dqn", declare), "an agent named 'dqn' is registered already"),
         (("", declare), "cannot be called ''"),

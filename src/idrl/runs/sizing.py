@@ -30,8 +30,8 @@ def check_memory(
     on_host = config.learning.replay_place == "host"
     if on_host and not isinstance(env, HostEnv):
         raise IdrlError(
-            f"learning.replay_place=host is for environments on the host, such as gym/… and "
-            f"atari/…; {env.name} is on the device, and so is its replay: omit it."
+            f"learning.replay_place=host is for environments that run on the host; {env.name} runs "
+            "on the device, and its replay is there too: omit it."
         )
     parts = needs(agent, config, env, playing)
     if on_host:

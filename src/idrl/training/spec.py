@@ -51,7 +51,7 @@ class Training:
             )
         if self.reseed_every < 0:
             raise IdrlError(
-                f"{where}.reseed_every is {self.reseed_every}; it is a number of evaluations, or 0 "
+                f"{where}.reseed_every is {self.reseed_every}; it must be a number of evaluations, or 0 "
                 "for as many as the environment says."
             )
         if self.env_timeout_s < 0:
