@@ -51,8 +51,8 @@ class Training:
             )
         if self.reseed_every < 0:
             raise IdrlError(
-                f"{where}.reseed_every is {self.reseed_every}; it must be a number of evaluations, or 0 "
-                "for as many as the environment says."
+                f"{where}.reseed_every is {self.reseed_every}; it must be a number of evaluations, "
+                "or 0 for as many as the environment says."
             )
         if self.env_timeout_s < 0:
             raise IdrlError(f"{where}.env_timeout_s is {self.env_timeout_s}; it must be ≥ 0.")
