@@ -45,7 +45,7 @@ def _trained(agent: str, env, out) -> tuple[dict[str, np.ndarray], dict[str, np.
     return state, run.metrics
 
 
-def _same(found, factor, base) -> None:
+def check_same(found, factor, base) -> None:
     state, metrics = found
     before, metrics_before = base
     facts, facts_before = state["replay/facts"], before["replay/facts"]
@@ -67,7 +67,7 @@ def _same(found, factor, base) -> None:
 def test_a_scale_of_rewards_changes_no_action_on_the_device(agent, tmp_path):
     found = [_trained(agent, f"grid/harvest?scale={f}", tmp_path / str(f)) for f in FACTORS]
     for one, factor in zip(found[1:], FACTORS[1:], strict=True):
-        _same(one, factor, found[0])
+        check_same(one, factor, found[0])
 
 
 class Corridor(gymnasium.Env):
@@ -97,7 +97,7 @@ class Corridor(gymnasium.Env):
 def test_a_scale_of_rewards_changes_no_action_on_the_host(agent, tmp_path):
     found = [_trained(agent, lambda f=f: Corridor(f), tmp_path / str(f)) for f in FACTORS]
     for one, factor in zip(found[1:], FACTORS[1:], strict=True):
-        _same(one, factor, found[0])
+        check_same(one, factor, found[0])
 
 
 def test_a_unit_stays_while_it_fits():

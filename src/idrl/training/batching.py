@@ -1,4 +1,4 @@
-"""`vmap` and `scan` where there may be one of a thing."""
+"""`vmap` and `scan` where there may be one of a thing, and the devices that seeds share."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from idrl.system.devices import sharing
 
 
 def over_seeds(function, in_axes: Any = 0, out_axes: Any = 0):
@@ -42,3 +46,10 @@ def loop(body, carry, xs, unroll: int = 1):
         return jax.lax.scan(body, carry, xs, unroll=unroll)
     carry, out = body(carry, jax.tree.map(lambda x: x[0], xs))
     return carry, jax.tree.map(lambda x: x[None], out)
+
+
+def mesh_of(seeds: int) -> Mesh | None:
+    """As many devices as share the seeds evenly; on a CPU that is one per core."""
+    devices = jax.devices()
+    count = sharing(seeds, len(devices))
+    return Mesh(np.array(devices[:count]), ("seeds",)) if count > 1 else None

@@ -14,17 +14,16 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding, PartitionSpec
 
 from idrl.actions import Box
 from idrl.agents import Agent
 from idrl.agents.agent import refresh_target
 from idrl.agents.metrics import diagnostics as diagnostics_of
 from idrl.replay import ring as ring
-from idrl.system.devices import sharing
 from idrl.training import distributions
 from idrl.training.ahead import Ahead, Early, quick
-from idrl.training.batching import loop, over_seeds
+from idrl.training.batching import loop, mesh_of, over_seeds
 from idrl.training.evaluation import Score
 from idrl.training.health import FINE, noted
 from idrl.training.program import Best, Frames, TrainState, learning_view
@@ -67,7 +66,7 @@ class Learner:
         self.agent, self.envs, self.seeds = agent, training.envs, seeds
         self.learning = agent.spec.learning
         self.training, self.evaluation = training, evaluation
-        self.mesh = _mesh(seeds)
+        self.mesh = mesh_of(seeds)
         self.stack = stack
         self.dims = agent.actions.dims if isinstance(agent.actions, Box) else 0
         self.masked = agent.num_actions if masked else 0  # actions that rows say are allowed or not
@@ -89,7 +88,9 @@ class Learner:
         self._renewed = jax.jit(
             self._over_devices(lambda *given: self._copy_target(*given).agent, (SEEDS, SAME), SEEDS)
         )
-        self._prepare: Any = lambda state: state  # after the random steps
+        # Between the random steps and the first block there may be something to do.
+        self.prepares = agent.measures or self.cadence.distributions_every_steps > 0
+        self._prepare: Any = lambda state: state
         if self.prepares:
             self._prepare = Early(
                 self._over_devices(over_seeds(self._prepared), (SEEDS,), SEEDS),
@@ -193,11 +194,6 @@ class Learner:
         replay = ring.empty(row, self.replay_rows, self.learning.priority > 0, self.agent.measures)
         failed = jnp.int32(FINE)
         return TrainState(agent, replay, worlds, best, task, key_data, failed, states)
-
-    @property
-    def prepares(self) -> bool:
-        """Whether there is anything to do between the random steps and the first block."""
-        return self.agent.measures or bool(self.cadence.distributions_every_steps)
 
     def _prepared(self, state: TrainState) -> TrainState:
         """What the random steps are good for: units, and the fixed batch of states."""
@@ -338,13 +334,6 @@ class Learner:
 
 def key_of(state: TrainState, name: str, number) -> jax.Array:
     return stream(jax.random.wrap_key_data(state.key), name, number)
-
-
-def _mesh(seeds: int) -> Mesh | None:
-    """As many devices as share the seeds evenly; on a CPU that is one per core."""
-    devices = jax.devices()
-    count = sharing(seeds, len(devices))
-    return Mesh(np.array(devices[:count]), ("seeds",)) if count > 1 else None
 
 
 def _largest_block(agent: Agent, seeds: int) -> int:

@@ -140,3 +140,13 @@ def _drawn_from(state: TrainState) -> TrainState:
     """What drawing reads."""
     nothing: Any = None
     return state._replace(agent=nothing, worlds=None, best=nothing, failed=nothing, states=None)
+
+
+def apart(host: HostReplay | None, state: TrainState) -> tuple[TrainState, Any]:
+    """The device's part of a state, and the observations that the host keeps, if it does."""
+    return (state, None) if host is None else (whole(host, state, None), state.replay.obs)
+
+
+def whole(host: HostReplay | None, state: TrainState, obs: Any) -> TrainState:
+    """Both together."""
+    return state if host is None else state._replace(replay=state.replay._replace(obs=obs))

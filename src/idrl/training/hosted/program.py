@@ -32,7 +32,7 @@ from idrl.training.hosted.env_state import HostEnvState, Shown, Waiting
 from idrl.training.hosted.evaluation import HostEvaluator
 from idrl.training.hosted.examples import random_examples
 from idrl.training.hosted.fleet import Ends, Fleet, HostRollout, by_seed
-from idrl.training.hosted.host_replay import HostReplay
+from idrl.training.hosted.host_replay import HostReplay, apart, whole
 from idrl.training.hosted.locating import locate
 from idrl.training.hosted.tape import FrameTape
 from idrl.training.learner import EXAMPLE_STEPS, SAME, SEEDS, STEPS_SEEDS, Learner
@@ -239,14 +239,17 @@ class Hosted(Learner):
     ) -> tuple[TrainState, tuple[Score, Any]]:
         env_state: HostEnvState = state.worlds
         score = self.evaluator.window(state, number, between)
-        state, obs = self._apart(state._replace(worlds=env_state.waiting))
+        state, obs = apart(self.host, state._replace(worlds=env_state.waiting))
         state, better = self._keep(state, score)
         journal = env_state.journal
         if int(number) % self.reseed_every == 0:
             # For the ends of the episodes that are under way; 0 gave those of the start.
             next_seed = env_seeds(state.key, "env", int(number) + 1, self.envs)
             journal = journal._replace(next_seed=next_seed.reshape(-1))
-        return self._settle(self._whole(state, obs), env_state, journal=journal), (score, better)
+        return self._settle(whole(self.host, state, obs), env_state, journal=journal), (
+            score,
+            better,
+        )
 
     def score_best(self, state: TrainState, episodes: int, limit_steps: int) -> Score:
         return self.evaluator.episodes(state, episodes, limit_steps)
@@ -266,15 +269,15 @@ class Hosted(Learner):
         journal = journal._replace(actions=SimpleNamespace(shape=shape, dtype=dtype))  # type: ignore[arg-type]
         fleet = fleets.blank(self.env, count)
         if self.host is not None:
-            state = self._whole(state, self.host.like)
+            state = whole(self.host, state, self.host.like)
         return state._replace(worlds=HostEnvState(state.worlds, fleet, journal))
 
     def place(self, tree: Any) -> Any:
         if tree.worlds is None:  # of who only plays
             return self._spread(tree)
         waiting, fleet, journal = tree.worlds
-        tree, obs = self._apart(tree._replace(worlds=waiting))
-        state = self._whole(self._spread(tree), None if obs is None else np.array(obs))
+        tree, obs = apart(self.host, tree._replace(worlds=waiting))
+        state = whole(self.host, self._spread(tree), None if obs is None else np.array(obs))
         return state._replace(worlds=HostEnvState(state.worlds, fleet, journal))
 
     def locate(self, state: TrainState, start: Any, index: int) -> str:
@@ -313,28 +316,16 @@ class Hosted(Learner):
         """The device's part of a state, and the environments."""
         (waiting, fleet, journal), self.now = state.worlds, None
         t = self.cadence.vector_steps_at(iteration)
-        state, obs = self._apart(state._replace(worlds=waiting))
+        state, obs = apart(self.host, state._replace(worlds=waiting))
         if self.host is not None:
             self.host.take(state, obs)
         return state, HostRollout(self._vector(), fleet, journal, t)
 
     def _join(self, state: TrainState, rollout: HostRollout) -> TrainState:
         if self.host is not None:
-            state = self._whole(state, self.host.give_back())
+            state = whole(self.host, state, self.host.give_back())
         self.now = HostEnvState(state.worlds, rollout.fleet, rollout.close())
         return state._replace(worlds=self.now)
-
-    def _apart(self, state: TrainState) -> tuple[TrainState, Any]:
-        """The device's part of a state, and the observations that the host keeps, if it does."""
-        if self.host is None:
-            return state, None
-        return self._whole(state, None), state.replay.obs
-
-    def _whole(self, state: TrainState, obs: Any) -> TrainState:
-        """Both together."""
-        if self.host is None:
-            return state
-        return state._replace(replay=state.replay._replace(obs=obs))
 
     def _settle(self, state: TrainState, before: HostEnvState, **changes) -> TrainState:
         """A state whose environments are where they were `before`."""
