@@ -67,6 +67,7 @@ COMMANDS = {  # on the run that `deep_sea` left
     "bandit": "bandit",
     "sweep": "sweep study.toml --out study",
 }
+LONG = ("demo",)  # trains for as long as it takes: worth compiling well
 STUDY = """
 agents = ["dqn"]
 envs = ["deep_sea/4"]
@@ -130,9 +131,11 @@ class Place:
 
     def idrl(self, what: str, command: str, refusal: str = "") -> Done:
         """Run a command; `refusal` is a word of the sentence that it has to be refused with."""
-        began = time.monotonic()
+        began, environ = time.monotonic(), dict(self.environ)
+        if what in LONG:
+            del environ["XLA_FLAGS"]
         done = subprocess.run(
-            [self.bin / "idrl", *command.split()], cwd=self.work, env=self.environ, text=True,
+            [self.bin / "idrl", *command.split()], cwd=self.work, env=environ, text=True,
             capture_output=True,
         )  # fmt: skip
         seconds = time.monotonic() - began

@@ -246,10 +246,8 @@ class Hosted(Learner):
             # For the ends of the episodes that are under way; 0 gave those of the start.
             next_seed = env_seeds(state.key, "env", int(number) + 1, self.envs)
             journal = journal._replace(next_seed=next_seed.reshape(-1))
-        return self._settle(whole(self.host, state, obs), env_state, journal=journal), (
-            score,
-            better,
-        )
+        state = whole(self.host, state, obs)
+        return self._settle(state, env_state, journal=journal), (score, better)
 
     def score_best(self, state: TrainState, episodes: int, limit_steps: int) -> Score:
         return self.evaluator.episodes(state, episodes, limit_steps)
