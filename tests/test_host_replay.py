@@ -19,7 +19,6 @@ from idrl.training.loop import train
 
 SETTINGS = {
     "seeds": 2,
-    "heads": {"q": {"hidden": [8]}},
     "learning": {
         "learning_starts_steps": 40, "replay_capacity": 100, "target_every_steps": 50,
         "batch_size": 4, "update_every_steps": 2,
@@ -28,7 +27,6 @@ SETTINGS = {
     "evaluation": {"every_steps": 100, "steps": 30, "envs": 3},
 }  # fmt: skip
 HOST = {"learning": {"replay_place": "host"}}
-TABLES = ("evaluations.csv", "episodes.csv", "metrics.csv", "distributions.csv")
 
 
 def trained(agent, out, *more, **how):
@@ -45,9 +43,9 @@ def weights(path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("agent", "more"), [
-    ("dqn-ids", {}),
-    ("rainbow", {}),  # priorities, n-step returns
-    ("qr-dqn", {"learning": {"update_every_steps": 1, "unit": "measured"}}),
+    ("dqn-ids", {"heads": {"q": {"hidden": [8]}}}),
+    ("rainbow", {"heads": {"z": {"hidden": [8]}}}),  # priorities, n-step returns
+    ("qr-dqn", {"heads": {"z": {"hidden": [8]}}, "learning": {"unit": "measured"}}),
 ])  # fmt: skip
 def test_the_place_of_the_replay_changes_nothing(agent, more, tmp_path):
     device = trained(agent, tmp_path / "device", more)
@@ -70,7 +68,7 @@ def test_a_killed_run_ends_with_the_same_bits(tmp_path, monkeypatch):
         trained("dqn", path, HOST, display=Dies(320))
     idrl.train(resume=path, env=Film)
     assert weights(path) == weights(whole)
-    for name in TABLES:
+    for name in ("evaluations.csv", "episodes.csv", "metrics.csv"):
         assert (path / name).read_bytes() == (whole / name).read_bytes(), name
 
 

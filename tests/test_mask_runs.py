@@ -285,7 +285,7 @@ def test_a_policy_takes_masks(run):
         assert policy.predict(obs[0], mask) == action
         assert policy.predict(obs, mask).tolist() == [action] * 9  # one for all
         assert policy.explain(obs, np.tile(mask, (9, 1))).action.tolist() == [action] * 9
-    with pytest.raises(idrl.IdrlError, match=r"shape \(4,\); for .* it is \(9, 5\)"):
+    with pytest.raises(idrl.IdrlError, match=r"shape \(4,\); for .* it must be \(9, 5\)"):
         policy.predict(obs, np.ones(4))
     with pytest.raises(idrl.IdrlError, match="allows no action"):
         policy.predict(obs, np.arange(9)[:, None] > np.zeros(5))

@@ -76,8 +76,8 @@ MUTANTS = {
     ),
     "stacks a frame too old": Mutant(
         "replay/ring.py",
-        "times = (time[:, None] - jnp.minimum(back, length)) % rows",
-        "times = (time[:, None] - jnp.minimum(back + 1, length)) % rows",
+        "Address((time[:, None] - jnp.minimum(back, length)) % rows",
+        "Address((time[:, None] - jnp.minimum(back + 1, length)) % rows",
         "test_stacks.py",
     ),
     "a seed used twice": Mutant(
