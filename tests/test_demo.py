@@ -40,6 +40,7 @@ def told(tmp_path_factory):
     return folder, asked
 
 
+@pytest.mark.slow
 def test_the_page_tells_what_happened(told):
     folder, asked = told
     assert asked == {"training": {"keep_weights": demo.KEPT}}
@@ -58,6 +59,7 @@ def test_the_page_tells_what_happened(told):
     assert data["sigma"]["steps"][0] < data["sigma"]["steps"][-1] == 400
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_there_is_refused(told, capsys):
     assert main(["demo", "--out", str(told[0])]) == 2
     assert "exists already" in capsys.readouterr().err

@@ -11,6 +11,7 @@ from idrl.config import resolve
 from idrl.runs.keeping import Keeper
 from idrl.storage.folder import RunFolder
 
+pytestmark = pytest.mark.slow
 KEPT = small.SETTINGS | {"training": small.SETTINGS["training"] | {"keep_weights": 3}}
 
 

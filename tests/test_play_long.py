@@ -227,6 +227,7 @@ class Mind:
         return Thought(1, 1, decision, 1, (atoms, weights))
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_episode(tmp_path):
     """Whatever its length: what is seen of a step, 28 KB, is not there at the end."""
     config = resolve("c51-ids", "endless", obs_shape=Endless.obs_shape)

@@ -93,7 +93,8 @@ class Corridor(gymnasium.Env):
         return self._seen(), self.scale * (70.0 if over else -3.0), over, False, {}
 
 
-@pytest.mark.parametrize("agent", _slow(but="dqn-ids"))
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", SIX)
 def test_a_scale_of_rewards_changes_no_action_on_the_host(agent, tmp_path):
     found = [_trained(agent, lambda f=f: Corridor(f), tmp_path / str(f)) for f in FACTORS]
     for one, factor in zip(found[1:], FACTORS[1:], strict=True):
