@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from idrl.cli.app import main
+from idrl.errors import IdrlError
 from idrl.report.reading import find_runs
 from idrl.sweep import attempt as attempts
 from idrl.sweep.driving import Grid, drive
@@ -186,6 +187,14 @@ def test_a_run_whose_end_nobody_wrote_down_is_not_run_again(here):
     assert sweep("--resume", "runs/small") == 0
     assert tries(here / "runs" / "small", name) == ["--config"]
     assert folder.outcome(name).status == "done"
+
+
+def test_a_study_without_its_runs_is_refused(tmp_path):
+    data = {"agents": ["dqn"], "envs": ["deep_sea/4"], "seeds": 1}
+    StudyFolder.create(str(tmp_path / "study"), data, "study", [])
+    (tmp_path / "study" / "jobs.json").unlink()
+    with pytest.raises(IdrlError, match="jobs.json is missing, or names no run"):
+        StudyFolder.open(str(tmp_path / "study"))
 
 
 def test_one_driver_at_a_time(here, capsys):

@@ -109,6 +109,10 @@ class StudyFolder:
             jobs = [Job.read(job) for job in listed]
         except IdrlError as error:
             raise IdrlError(f"the study in {where!r} cannot be read: {error}") from None
+        if not jobs and not folder.study.search:  # a search adds its runs as it goes
+            raise IdrlError(
+                f"the study in {where!r} cannot be read: jobs.json is missing, or names no run."
+            )
         folder.jobs = {job.name: job for job in jobs}
         if len(folder.jobs) < len(jobs) or sum(job.seeds for job in jobs) > MOST_SEEDS:
             raise IdrlError(

@@ -54,7 +54,7 @@ def _seed_rows(job: Job, outcome: Outcome, path: Path, varied: list[str]) -> lis
 
 
 def as_csv(found: list[dict[str, Any]]) -> str:
-    names = list(found[0])
+    names = list(found[0]) if found else []
     return csv_text([names, *([row[name] for name in names] for row in found)])
 
 
