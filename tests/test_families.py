@@ -277,7 +277,7 @@ EXCEPT = {
     "cli/": "what people are told as examples",
     "sweep/study.py": "a study's grid of settings, which is none of cells",
     "report/paper.py": "the games that the paper has scores of, whoever emulates them",
-    "storage/older.py": "what names in folders of format 1 stood for",
+    "storage/older.py": "what names in older folders stood for",
     "storage/folder.py": "versions of libraries",
 }
 

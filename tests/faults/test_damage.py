@@ -122,7 +122,7 @@ def test_a_checkpoint_of_the_first_form_is_read(copy, run):
     assert len({(place / checkpoint.ARRAYS).read_bytes() for place in newest}) == 1
 
 
-@pytest.mark.parametrize("version", [0, 3, "9", True, None])
+@pytest.mark.parametrize("version", [0, FORMAT + 1, "9", True, None])
 def test_another_format_is_refused_with_the_version_that_reads_it(copy, version):
     about = (copy / "run.json").read_text()
     shown = "null" if version is None else checkpoint.json.dumps(version)

@@ -39,8 +39,8 @@ from idrl.storage.records import Table
 from idrl.system import words
 from idrl.system.plugins import are_plugins
 
-FORMAT = 2
-_READ = (1, FORMAT)
+FORMAT = 3
+_READ = (1, 2, FORMAT)
 TABLES = (
     "metrics", "evaluations", "episodes", "distributions", "timings", "sigma_map", "frozen",
 )  # fmt: skip
