@@ -21,6 +21,8 @@ from idrl.envs.adapters.gymnasium_env import GymnasiumEnv, observe_as_array
 from idrl.replay import ring as ring
 from idrl.runs.session import make_program
 from idrl.storage import checkpoint
+from idrl.training.doing import nothing
+from idrl.training.hosted.examples import random_examples
 from idrl.training.loop import train
 from idrl.training.program import acting_view, learning_view
 
@@ -239,12 +241,40 @@ def test_updates_see_the_rows_before_and_actions_the_weights_after(monkeypatch):
     assert same(whole[-1].state, collect(b)[-1].state)
 
 
-def test_one_compilation_serves_every_step():
-    p = program(Toy)
+def test_one_compilation_serves_every_step_and_is_made_ahead():
+    p, compiled = program(Toy), []
+
+    def listen(event, seconds, fun_name="", **_):
+        if event.endswith("/backend_compile_duration"):
+            compiled.append(fun_name)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    p.ahead(fresh=True)
+    early = (p._keys, p._begin, p._try, p._act, p._update(1), p._keep, p.evaluator._choose)
+    for one in early:
+        one.coming.result()
+    known = list(compiled)
     middle = collect(p)[1]
+    jax.monitoring.unregister_event_duration_listener(listen)
+    again = set(known) & set(compiled[len(known) :]) - {
+        "jit(call)",
+        "jit(<lambda>)",
+    }  # many have these
+    assert len(known) >= len(early)
+    assert not again, "compiled twice"
     collect(p, p.place(middle.state), middle.iteration)
     functions = (p._try, p._act, p._update(1), p._keep, p.evaluator._choose)
     assert [f._cache_size() for f in functions] == [1] * len(functions)
+
+
+def test_examples_need_the_first_environments_alone(monkeypatch):
+    p = program(Toy)
+    keys = p.seed_keys(3)
+    before = random_examples(p, keys, nothing)
+    monkeypatch.setattr(type(p.env), "slow_resets", True)
+    np.testing.assert_array_equal(before, random_examples(p, keys, nothing))
+    assert len(np.unique(before, axis=1)) > 1
+    p.close()
 
 
 @pytest.mark.parametrize(("agent", "masked"), [("dqn", False), ("prioritized", True)])

@@ -75,6 +75,7 @@ class HostEnv:
     repeat_first: bool = False  # what comes before an episode's first frame: it again, or zeros
     reseed_every: int = 1  # evaluations between new seeds, unless `training.reseed_every` says so
     timeout_terminates: bool = False  # learn from a time limit as from an end
+    slow_resets: bool = False  # resetting many with seeds takes longer than making one more
     repeats: bool = True  # a reset with the same seed was seen to show the same
 
     @property

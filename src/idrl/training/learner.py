@@ -85,7 +85,7 @@ class Learner:
         )
         # Takes nothing over: of a donated state a GPU was seen to return the weights in place of
         # the optimiser's moments as well (JAX 0.11; `benchmarks/gpu_agrees.py`).
-        self._renewed = jax.jit(
+        self._renewed = Early(
             self._over_devices(lambda *given: self._copy_target(*given).agent, (SEEDS, SAME), SEEDS)
         )
         # Between the random steps and the first block there may be something to do.
@@ -309,9 +309,6 @@ class Learner:
             return shapes
         where = NamedSharding(self.mesh, SEEDS)
         return jax.tree.map(lambda x: x.update(sharding=where), shapes)
-
-    def ahead(self, fresh: bool, iteration: int = 0) -> None:
-        """Nothing, where what is called is not known before."""
 
     def _between_ahead(self, state: Any, fresh: bool) -> None:
         """What is called between blocks; `state`: its shapes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -142,6 +143,12 @@ class Cadence:
         if self.flexible and due(self.steps_at(iteration - 1), steps, every):
             return steps // every
         return math.ceil(steps / every)  # the end of a run may be between two counts
+
+    @property
+    def updates_due(self) -> list[int]:
+        """In each vector step of an iteration: those whose count is reached by then."""
+        counts = [step * self.updates // self.vector_steps for step in range(self.vector_steps + 1)]
+        return [after - before for before, after in itertools.pairwise(counts)]
 
     def steps_at(self, iteration: int) -> int:
         """Agent steps of each seed after so many iterations."""

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from idrl.envs.host import HostEnv, Vector
-from idrl.training.ahead import quick
+from idrl.training.ahead import Early, quick
 from idrl.training.batching import over_seeds
 from idrl.training.doing import Between, nothing
 from idrl.training.evaluation import Played, Score, score_of
@@ -84,7 +84,7 @@ class HostEvaluator:
         self.env, self.learner = env.for_evaluation(), learner
         self.vectors: dict[int, Vector] = {}  # by environments of each seed
         specs = (*(SEEDS,) * 7, SAME, SAME)
-        self._choose = jax.jit(
+        self._choose = Early(
             learner._over_devices(self._choose_all, specs, SEEDS), compiler_options=quick()
         )
         self._score = jax.jit(jax.vmap(score_of, 1), compiler_options=quick())
@@ -104,6 +104,23 @@ class HostEvaluator:
             return decision.taken, (obs, kept)
 
         return over_seeds(one)(params, prior, keys, obs, first, memory, allowed)
+
+    def chosen_from(self, state: TrainState) -> tuple[Any, ...]:
+        """What `_choose_all` is given in an evaluation, in shape; `state` may be shapes."""
+        envs, agent = self.evaluation.envs, state.agent
+        shown = fleets.blank(self.env, self.seeds * envs)
+        obs, first, allowed = (
+            by_seed(x, self.seeds) for x in (shown.obs, shown.first, shown.allowed)
+        )
+        memory = self.learner._placed(jax.eval_shape(lambda: self.blank_memory(envs)))
+        number = np.int32(0)
+        return agent.params, agent.prior, state.key, obs, first, memory, allowed, number, number
+
+    def blank_memory(self, envs: int) -> Any:
+        """What an evaluation begins with, of each seed: what was seen, what the rule remembers."""
+        nothing = np.zeros((self.seeds, envs, *self.env.obs_shape), self.env.obs_dtype)
+        kept = jax.eval_shape(lambda: self.agent.blank_memory(envs))
+        return nothing, np.zeros((self.seeds, *kept.shape), kept.dtype)
 
     def _vector(self, envs: int) -> Vector:
         if envs not in self.vectors:
@@ -163,11 +180,7 @@ class _Player:
         self.evaluator = evaluator
         self.fixed = (params, state.agent.prior, state.key)
         self.number, self.t = np.int32(number), 0
-        shape, env = (evaluator.seeds, envs), evaluator.env
-        nothing = np.zeros((*shape, *env.obs_shape), env.obs_dtype)
-        kept = jax.eval_shape(lambda: evaluator.agent.blank_memory(envs))
-        memory = np.zeros((evaluator.seeds, *kept.shape), kept.dtype)
-        self.memory = evaluator.learner._spread((nothing, memory))
+        self.memory = evaluator.learner._spread(evaluator.blank_memory(envs))
 
     def act(self, fleet: Fleet) -> np.ndarray:
         obs, first, allowed = (

@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import math
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -22,20 +21,22 @@ import numpy as np
 from idrl.agents import Agent
 from idrl.envs.host import HostEnv, Vector
 from idrl.replay import ring
-from idrl.training.ahead import quick
+from idrl.training.ahead import Early, quick
 from idrl.training.batching import over_seeds
 from idrl.training.doing import LEARNING, RANDOM, Between, Doing, Tell, nothing
 from idrl.training.evaluation import Score
 from idrl.training.health import hold
 from idrl.training.hosted import fleet as fleets
+from idrl.training.hosted.compiling import compile_ahead
 from idrl.training.hosted.env_state import HostEnvState, Shown, Waiting
 from idrl.training.hosted.evaluation import HostEvaluator
 from idrl.training.hosted.examples import random_examples
 from idrl.training.hosted.fleet import Ends, Fleet, HostRollout, by_seed
 from idrl.training.hosted.host_replay import HostReplay, apart, whole
 from idrl.training.hosted.locating import locate
+from idrl.training.hosted.shapes import state_like, sums_like
 from idrl.training.hosted.tape import FrameTape
-from idrl.training.learner import EXAMPLE_STEPS, SAME, SEEDS, STEPS_SEEDS, Learner
+from idrl.training.learner import SAME, SEEDS, STEPS_SEEDS, Learner
 from idrl.training.program import Episodes, TrainState, acting_view, learning_view
 from idrl.training.seeding import env_seeds, stream
 from idrl.training.spec import Evaluation, Training
@@ -66,18 +67,18 @@ class Hosted(Learner):
         self.evaluator = HostEvaluator(self, env)
         self.vector: Vector | None = None
         self.now: HostEnvState | None = None  # where the vector's environments are
-        self.sums: tuple[list[str], list[str]] | None = None  # names of what a block averages
+        self.sums: Any = None  # the shapes of what a block sums
         # Queueing updates takes microseconds on a CPU, less than handing it to a thread.
         self.thread = ThreadPoolExecutor(1) if jax.default_backend() != "cpu" else None
         over, used = self._over_devices, () if self.debug else (0,)
-        self._begin = jax.jit(
+        self._begin = Early(
             over(over_seeds(self._init), (SEEDS, SEEDS), SEEDS), compiler_options=quick()
         )
 
         def acting(rule, options=None):
             specs = (SEEDS, SEEDS, SEEDS, SEEDS, SAME), (SEEDS, SEEDS, SEEDS)
             act = over(functools.partial(self._act_all, rule), *specs)
-            return jax.jit(act, donate_argnums=used and (1, 3), compiler_options=options)
+            return Early(act, donate_argnums=used and (1, 3), compiler_options=options)
 
         self._try, self._act = acting(None, quick()), acting(agent.spec.explore)
         self._update: Any = functools.cache(self._updating)  # by how many are due
@@ -85,7 +86,7 @@ class Hosted(Learner):
         if self.host is not None and self.prepares:
             self._prepare = self.host.prepare
         self._hold = jax.jit(over(hold, (SEEDS, SEEDS), SEEDS), donate_argnums=used)
-        self._keep = jax.jit(
+        self._keep = Early(
             over(over_seeds(self._keep_best), (SEEDS, SEEDS), (SEEDS, SEEDS)),
             donate_argnums=used, compiler_options=quick(),
         )  # fmt: skip
@@ -97,7 +98,7 @@ class Hosted(Learner):
         given = (STEPS_SEEDS,) * 3 if self.host is not None else ()
         specs = (SEEDS, SEEDS, SAME, SAME, *given), (SEEDS, SEEDS)
         used = () if self.debug else (0, 1)
-        return jax.jit(self._over_devices(update, *specs), donate_argnums=used)
+        return Early(self._over_devices(update, *specs), donate_argnums=used)
 
     def _init(self, key_data, examples) -> TrainState:
         key = jax.random.wrap_key_data(key_data)
@@ -177,11 +178,13 @@ class Hosted(Learner):
 
     # -- the program --------------------------------------------------------------------------
 
+    def ahead(self, fresh: bool, iteration: int = 0) -> None:
+        compile_ahead(self, fresh, iteration)
+
     def start(self, keys: jax.Array, between: Between = nothing) -> tuple[TrainState, Episodes]:
         """Fresh seeds, after their random steps."""
         self.now = None
-        vector = self._vector()
-        examples = random_examples(self, vector, keys, between)
+        examples, vector = random_examples(self, keys, between), self._vector()
         seed = env_seeds(keys, "env", 0, self.envs).reshape(-1)
         fleet = fleets.begin(self.env, vector, seed)
         state = self._begin(keys, examples)
@@ -212,14 +215,12 @@ class Hosted(Learner):
         state, rollout = self._split(self.bring(state, int(start)), int(start))
         before = self._duplicate(state.agent.params)
         ends, (diagnostics, metrics) = Ends(self.seeds), self._zeros(state, rollout.fleet)
-        end = c.end(int(start))
+        end, dues = c.end(int(start)), c.updates_due
         for i in range(int(start), end):
             done = i * c.updates
-            for step in range(c.vector_steps):
+            for step, due in enumerate(dues):
                 t = rollout.t
                 state, diagnostics, action = self._step(self._act, state, rollout, diagnostics)
-                # Of those of the iteration, the ones whose count is reached by now.
-                due = i * c.updates + (step + 1) * c.updates // c.vector_steps - done
                 copy = i + 1 if step == c.vector_steps - 1 and c.copies(i + 1) else None
                 learned = self._beside(self._improve, state, metrics, due, t, done, copy)
                 done += due
@@ -256,19 +257,7 @@ class Hosted(Learner):
         return self.evaluator.window_of_best(state, steps)
 
     def like(self) -> TrainState:
-        """Of the journal's actions nobody knows how many there are."""
-        examples: Any = jax.ShapeDtypeStruct(
-            (self.seeds, EXAMPLE_STEPS, *self.env.obs_shape), self.env.obs_dtype
-        )
-        state = jax.eval_shape(self._begin, self._key_shapes(), examples)
-        count = self.seeds * self.envs
-        journal = fleets.open_journal(self.env, np.zeros(count, np.int64))
-        shape, dtype = (None, *journal.actions.shape[1:]), journal.actions.dtype
-        journal = journal._replace(actions=SimpleNamespace(shape=shape, dtype=dtype))  # type: ignore[arg-type]
-        fleet = fleets.blank(self.env, count)
-        if self.host is not None:
-            state = whole(self.host, state, self.host.like)
-        return state._replace(worlds=HostEnvState(state.worlds, fleet, journal))
+        return state_like(self)
 
     def place(self, tree: Any) -> Any:
         if tree.worlds is None:  # of who only plays
@@ -334,15 +323,10 @@ class Hosted(Learner):
 
     def _zeros(self, state: TrainState, fleet: Fleet) -> Any:
         """Sums of nothing: of what the acting rule saw, and of the metrics of updates."""
-        if self.sums is None:
-            explore = functools.partial(self._decide, self.agent.spec.explore)
-            decide = over_seeds(explore, (0, 0, 0, None))
-            _, diagnostics, _ = jax.eval_shape(
-                decide, acting_view(state), state.worlds, self._show(fleet), 0
-            )
-            batches = None if self.host is None else self.host.batches_like(state)
-            updates = functools.partial(self._updates, count=1)
-            _, metrics = jax.eval_shape(updates, state, 2, 0, batches=batches)
-            self.sums = (list(diagnostics), list(metrics))
-        zeros = np.zeros(self.seeds, np.float32)
-        return self._spread(tuple(dict.fromkeys(names, zeros) for names in self.sums))
+        like = self._sums_like(state, self._show(fleet))
+        return self._spread(jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), like))
+
+    def _sums_like(self, state: TrainState, shown: Shown) -> Any:
+        if self.sums is None:  # traced once
+            self.sums = sums_like(self, state, shown)
+        return self.sums

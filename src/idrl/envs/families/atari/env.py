@@ -46,6 +46,7 @@ class AtariEnv(HostEnv):
     masked = False
     stack = 4
     reseed_every = 10  # of runs from before the presets said it
+    slow_resets = True  # a seed loads the game anew: some 90 ms of a core
 
     def __init__(
         self,
