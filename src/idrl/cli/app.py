@@ -14,13 +14,14 @@ from idrl.cli.bandit import add_parser as add_bandit
 from idrl.cli.bsuite import add_parser as add_bsuite
 from idrl.cli.counts import positive
 from idrl.cli.demo import add_parser as add_demo
+from idrl.cli.evaluate import add_parser as add_evaluate
 from idrl.cli.export import add_parser as add_export
 from idrl.cli.play import add_parser as add_play
 from idrl.cli.report import add_parsers as add_reports
 from idrl.cli.sweep import add_parser as add_sweep
 from idrl.cli.training import trained
 from idrl.errors import IdrlError, RunFailed, nearest
-from idrl.system import plugins, words
+from idrl.system import plugins
 from idrl.system.printing import Printer, outputs
 from idrl.system.signals import last_resort
 
@@ -57,7 +58,8 @@ def parser() -> argparse.ArgumentParser:
     c.add_argument("agent", nargs="?", help="see `idrl list agents` (default: c51-ids)")
     c.add_argument("env", nargs="?", help="see `idrl list envs` (default: deep_sea/10)")
     c.add_argument(
-        "--preset", help="paper: the paper's constants, on any task; atari/…: release, sticky"
+        "--preset",
+        help="paper: the paper's constants, on any task; atari/…: release, sticky, short",
     )
     c.add_argument("--steps", type=positive, help="steps to train each seed for")
     c.add_argument("--frames", type=positive, help="for atari/…: the same in frames, 4 per step")
@@ -90,24 +92,14 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     c.set_defaults(call=_train)
 
-    c = commands.add_parser("evaluate", help="score the best weights of a run")
-    c.add_argument("run", help="a run folder")
-    c.add_argument("--episodes", type=positive, help="episodes per seed (default: 100)")
-    c.add_argument(
-        "--frames", type=positive,
-        help="for atari/…: score the episodes completed in this many frames instead",
-    )  # fmt: skip
-    c.add_argument(
-        "--deterministic", action="store_true",
-        help="make a GPU compute the same bits every time, as it does for runs trained so",
-    )  # fmt: skip
-    c.set_defaults(call=_evaluate)
-
+    add_evaluate(commands)
     c = commands.add_parser("explain", help="show why a trained agent acts as it does")
-    c.add_argument("run", help="a run folder")
+    c.add_argument("run", help="a run folder, or a file that agent.save(…) wrote")
     c.add_argument("--seed", type=int, help="which seed's agent (default: the best)")
     c.add_argument("--step", type=int, default=0, help="which step of an episode (default: 0)")
-    c.add_argument("--png", help="where the picture goes (default: RUN/explain.png)")
+    c.add_argument(
+        "--png", help="where the picture goes (default: RUN/explain.png, of a file explain.png)"
+    )
     c.set_defaults(call=_explain)
 
     c = commands.add_parser("list", help="list agents, environments and parts, with a line on each")
@@ -224,46 +216,17 @@ def _train(options, console) -> int:
     return 130 if run is None else 0
 
 
-def _evaluate(options, console) -> int:
-    from idrl.report.statistics import INTERVAL, mean_over_seeds, short
-    from idrl.runs import api
-    from idrl.system.tables import TextTable
-
-    run = api.open_run(options.run)
-    score = api.evaluate(
-        run, episodes=options.episodes, frames=options.frames,
-        deterministic=options.deterministic or run.deterministic,
-    )  # fmt: skip
-    rows = []
-    for i, seed in enumerate(run.seeds):
-        n = int(score.episodes[i])
-        told = (score.return_mean[i], score.return_std[i], score.length_mean[i])
-        mean, spread, length = (short(float(x)) if n else "–" for x in told)
-        cut = int(score.truncated[i])
-        rows.append([str(seed), mean, spread, f"{n:,}", length, f"{cut:,} of {n:,}" if cut else ""])
-    together = ["mean", str(mean_over_seeds(score.return_mean)), "", "", "", ""]
-    notes = [f"In brackets: {INTERVAL}."] if len(rows) > 1 else []
-    if not score.episodes.all():
-        notes.append("Where no episode ended there is no score.")
-    heads = ["seed", "return", "standard deviation", "episodes", "length", "at the time limit"]
-    if not score.truncated.any():
-        heads, together = heads[:-1], together[:-1]
-        rows = [row[:-1] for row in rows]
-    title = f"{words.title(run.config.agent, run.config.env)}, best weights"
-    below = [together] if len(rows) > 1 else []
-    console.print(TextTable(heads, rows, title, notes, below=below))
-    return 0
-
-
 def _explain(options, console) -> int:
     from idrl.agents.telling import told
     from idrl.inspect.explain import explain
     from idrl.report.decisions import SYMBOLS, decision_figure, decision_rows
-    from idrl.runs import api
+    from idrl.runs.loading import open_agent
+    from idrl.runs.run import Run
     from idrl.system.tables import TextTable
 
-    run = api.open_run(options.run)
-    target = Path(options.png) if options.png else run.path / "explain.png"
+    run = open_agent(options.run)
+    home = run.path if isinstance(run, Run) else Path()
+    target = Path(options.png) if options.png else home / "explain.png"
     if not target.parent.is_dir():
         raise IdrlError(f"there is no folder {str(target.parent)!r} for the picture.")
     moment, names = explain(run, seed=options.seed, step=options.step), told(run.config.spec)

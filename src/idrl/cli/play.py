@@ -11,8 +11,10 @@ from idrl.cli.counts import positive
 def add_parser(commands) -> None:
     """Add `play` to the subparsers of the command line."""
     c = commands.add_parser("play", help="play an episode and show what the agent believes")
-    c.add_argument("run", help="a run folder")
-    c.add_argument("--page", metavar="FILE", help="one HTML file (default: RUN/play.html)")
+    c.add_argument("run", help="a run folder, or a file that agent.save(…) wrote")
+    c.add_argument(
+        "--page", metavar="FILE", help="one HTML file (default: RUN/play.html, of a file play.html)"
+    )
     c.add_argument("--video", metavar="FILE", help="an .mp4 or a .gif instead, or as well")
     c.add_argument("--seed", type=int, help="which seed's agent (default: the best)")
     which = c.add_mutually_exclusive_group()
@@ -41,12 +43,13 @@ def _play(options, console) -> int:
     from idrl.inspect.play.episode import play
     from idrl.inspect.play.page import LIMIT
     from idrl.report.statistics import short
-    from idrl.runs import api
+    from idrl.runs.loading import open_agent
+    from idrl.runs.run import Run
 
-    run = api.open_run(options.run)
+    run = open_agent(options.run)
     page, video = options.page, options.video
     if page is None and video is None:
-        page = run.path / "play.html"
+        page = (run.path if isinstance(run, Run) else Path()) / "play.html"
     episode = play(
         run, seed=options.seed, weights=options.weights, at=options.at, acting=options.act,
         max_steps=options.max_steps, page=page, video=video, fps=options.fps,

@@ -13,8 +13,8 @@ def add_parser(commands) -> None:
     """Add `sweep` to the subparsers of the command line."""
     c = commands.add_parser(
         "sweep", help="run a study: agents × environments × seeds × settings",
-        description="STUDY is a TOML file, or built in: paper, paper-ablations, deep_sea, minatar, "
-        "bsuite.",
+        description="STUDY is a TOML file, or built in: paper, paper-ablations, atari-short, "
+        "minatar, deep_sea, bsuite.",
     )  # fmt: skip
     c.add_argument("study", nargs="?", metavar="STUDY", help="a study file, or one built in")
     c.add_argument("--out", help="the study's folder, or an fsspec address (default: runs/STUDY)")

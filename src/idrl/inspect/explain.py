@@ -13,7 +13,8 @@ from idrl.ids import Decided, Decision
 from idrl.inspect.walking import walk
 from idrl.runs import api
 from idrl.runs.evaluating import check_fits
-from idrl.runs.policy import without
+from idrl.runs.loading import open_agent
+from idrl.runs.policy import Policy, without
 from idrl.runs.run import Run
 from idrl.storage.folder import RunFolder
 from idrl.system import words
@@ -30,26 +31,31 @@ class Explained(NamedTuple):
 
 
 def explain(
-    run: Run | str | Path, env: Any = None, *, seed: int | None = None, step: int = 0
+    run: Run | Policy | str | Path, env: Any = None, *, seed: int | None = None, step: int = 0
 ) -> Explained:
-    """Explain one decision of a run's agent.
+    """Explain one decision of a trained agent.
 
     The agent plays an episode by its evaluation rule up to `step`; what is returned is the
     observation there and the `decision` of the rule it explores with.
 
     Args:
-        run: a run, or its folder.
+        run: a run, its folder, a model file, or a loaded agent.
         env: what it plays; by default what it was trained on.
         seed: which seed of the run; by default the best.
         step: which step of the episode; the first is 0.
     """
-    run = api.open_run(run)
     if step < 0:
         raise IdrlError(f"step is {step}; an episode's first step is 0.")
-    if env is None and RunFolder.open(run.path).read_about().get("env_object"):
-        raise IdrlError("this run was trained on an environment object; pass it as env=….")
-    policy = api.load(run, seed)
-    world = own_env(run.config.env if env is None else env)
+    policy = run if isinstance(run, Policy) else open_agent(run)
+    if isinstance(policy, Policy):
+        if seed is not None:
+            raise IdrlError(f"a loaded agent has its seed: omit seed={seed}.")
+    else:
+        if env is None and RunFolder.open(policy.path).read_about().get("env_object"):
+            raise IdrlError("this run was trained on an environment object; pass it as env=….")
+        policy = api.load(policy, seed)
+    config = policy.config
+    world = own_env(config.env if env is None else env)
     check_fits(world, policy.agent.obs_shape, policy.agent.actions)
     episode = walk(world, seed_key(policy.seed))
     seen = next(episode)
@@ -57,7 +63,7 @@ def explain(
         seen = episode.send(policy.predict(seen.obs, seen.allowed))
         if seen.over:
             raise IdrlError(f"the episode ended after {t + 1} steps; --step must be below that.")
-    title = words.title(run.config.agent, run.config.env)
+    title = words.title(config.agent, config.env)
     title += f", seed {policy.seed}, step {step}"
     decision = policy.explain(seen.obs, seen.allowed)
     if isinstance(decision, Decision):

@@ -74,8 +74,8 @@ def train(
         steps: steps of each seed; by default those of the preset.
         frames: for Atari: the same in frames, four per step.
         envs: environments of each seed, side by side.
-        preset: `"paper"` for the paper's constants, on any task; for Atari also `"release"` or
-            `"sticky"`.
+        preset: `"paper"` for the paper's constants, on any task; for Atari also `"release"`,
+            `"sticky"` or `"short"`.
         seeds: how many seeds to train side by side; 1, or 8 in the default run.
         seed: the first seed.
         out: the folder of the run; by default a new one in `runs`.

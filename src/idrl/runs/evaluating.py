@@ -16,9 +16,10 @@ from idrl.envs import Env, HostEnv
 from idrl.envs.checking import own_env
 from idrl.envs.declaring import steps_of
 from idrl.errors import IdrlError
+from idrl.runs.loading import open_agent
 from idrl.runs.policy import Policy
 from idrl.runs.resuming import restore_state
-from idrl.runs.run import Run, newest_checkpoint, open_run
+from idrl.runs.run import Run, newest_checkpoint
 from idrl.runs.session import make_program
 from idrl.runs.sizing import check_memory
 from idrl.storage import checkpoint
@@ -45,7 +46,7 @@ def evaluate(
     as the models of Stable-Baselines3 have it, plays the episodes that an agent of `seed` would.
 
     Args:
-        agent: a loaded agent, a run, its folder, or an object with a `predict`.
+        agent: a loaded agent, a run, its folder, a model file, or an object with a `predict`.
         env: a name, an object or a factory; by default the task that the agent was trained on. An
             agent keeps the draw of the task of its own seed.
         episodes: how many episodes each seed plays (100).
@@ -68,7 +69,7 @@ def evaluate(
         prepare(deterministic=True)  # what follows may be the first to use JAX
     if not isinstance(agent, Policy | Run | str | Path):
         return _of_predictor(agent, env, episodes, frames, limit_steps, seed or 0)
-    source = agent if isinstance(agent, Policy) else open_run(agent)
+    source = agent if isinstance(agent, Policy) else open_agent(agent)
     name = env if isinstance(env, str) else source.config.env
     window = None if frames is None else steps_of(frames, name)
     how = _Scoring(episodes, limit_steps, window, seed)

@@ -16,6 +16,25 @@ from idrl.runs.run import Run, newest_checkpoint, open_run
 from idrl.storage import checkpoint
 from idrl.storage.folder import RunFolder
 
+MODEL = ".safetensors"
+
+
+def open_agent(path: str | Path | Run) -> Run | Policy:
+    """A run, or the agent in a model file, whose ending may be omitted."""
+    if isinstance(path, Run):
+        return path
+    file = model_file(path)
+    return open_run(path) if file is None else load(file)
+
+
+def model_file(path: str | Path) -> Path | None:
+    """The file that `path` names; none where it names a folder, or nothing."""
+    path = Path(path)
+    if path.is_file():
+        return path
+    whole = path.with_name(path.name + MODEL) if path.name else path
+    return whole if whole.is_file() and not path.exists() else None
+
 
 def load(
     path: str | Path | Run, seed: int | None = None, weights: str = "best", *, at: int | None = None
@@ -23,24 +42,25 @@ def load(
     """Load a trained agent: from a file that `Policy.save` wrote, or from a run.
 
     Args:
-        path: a run, its folder, or a model file.
+        path: a run, its folder, or a model file, whose ending may be omitted.
         seed: which seed of the run; by default the one that scored best.
         weights: `"best"`, the weights of its best evaluation, or `"latest"`.
         at: a step whose weights the run kept (`Run.kept_weights`), as if it had ended there.
     """
     if weights not in ("best", "latest"):
         raise IdrlError(f"weights is {weights!r}; it must be 'best' or 'latest'.")
-    if not isinstance(path, Run) and Path(path).is_file():
+    file = None if isinstance(path, Run) else model_file(path)
+    if file is not None:
         if seed is not None:
             raise IdrlError(f"{str(path)!r} holds one agent: omit seed={seed}.")
         if at is not None:
             raise IdrlError(f"{str(path)!r} holds one agent: omit at={at}.")
         from idrl.runs.exporting import refusal
 
-        told = refusal(Path(path))
+        told = refusal(file)
         if told is not None:
             raise IdrlError(told)
-        return load_policy(Path(path))
+        return load_policy(file)
     run = open_run(path)
     if at is not None and weights != "best":
         raise IdrlError(f"at={at} and weights={weights!r} both say which weights: omit one.")

@@ -125,7 +125,7 @@ def _shapes(agent: Agent):
 
 def memory() -> int:
     """Bytes that a run's arrays could take at most. On a GPU that is what JAX allows itself, three
-    quarters of it unless XLA_PYTHON_CLIENT_MEM_FRACTION says otherwise."""
+    quarters of it unless XLA_CLIENT_MEM_FRACTION says otherwise."""
     return sum(_limits()) if has_own() else host_memory()
 
 

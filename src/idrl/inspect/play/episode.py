@@ -21,9 +21,9 @@ from idrl.inspect.play.views import drawn, small, view
 from idrl.inspect.walking import walk
 from idrl.report.decisions import COLUMNS
 from idrl.runs.evaluating import check_fits
-from idrl.runs.loading import load
+from idrl.runs.loading import load, open_agent
 from idrl.runs.policy import Policy
-from idrl.runs.run import Run, open_run
+from idrl.runs.run import Run
 from idrl.storage.folder import RunFolder
 from idrl.system import words
 from idrl.training.seeding import seed_key
@@ -113,7 +113,7 @@ def play(
     """Play one episode and record what the agent believes and decides at every step.
 
     Args:
-        run: a run, its folder, or a loaded agent.
+        run: a run, its folder, a model file, or a loaded agent.
         env: what it plays; by default what it was trained on.
         seed: which seed of the run; by default the best.
         weights: `"best"` or `"latest"`.
@@ -153,13 +153,14 @@ def _played(
     source: Any, env: Any, seed: int | None, weights: str, at: int | None, acting: str,
     max_steps: int,
 ) -> Episode:  # fmt: skip
+    source = source if isinstance(source, Policy) else open_agent(source)
     if isinstance(source, Policy):
         for name, value in (("seed", seed), ("at", at)):
             if value is not None:
                 raise IdrlError(f"a loaded agent has its seed and weights: omit {name}={value}.")
         policy, held, recorded = source, "", None
     else:
-        run = open_run(source)
+        run = source
         if env is None and RunFolder.open(run.path).read_about().get("env_object"):
             raise IdrlError(
                 f"{str(run.path)!r} was trained on an environment object, which cannot be made "
