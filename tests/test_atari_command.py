@@ -19,7 +19,7 @@ from idrl.cli.app import main, parser
 from idrl.config import RunConfig, resolve
 from idrl.envs import HostEnv
 from idrl.envs.families.atari.env import AtariEnv
-from idrl.runs import api, evaluating, sizing
+from idrl.runs import api, evaluating, loading, sizing
 from idrl.runs.display import LiveDisplay
 from idrl.runs.session import prepare_memory
 from idrl.schema import build, flat
@@ -110,7 +110,7 @@ def test_a_score_over_frames_in_which_nothing_ends_is_none(monkeypatch, capsys):
     run = SimpleNamespace(config=resolve("dqn", "atari/pong"), seeds=range(2), deterministic=False)
     nan = float("nan")
     score = Score(*(np.array(x) for x in ([3.0, nan], [1.0, nan], [4, 0], [7.0, nan], [3, 0])), {})
-    monkeypatch.setattr(api, "open_run", lambda path: run)
+    monkeypatch.setattr(loading, "open_agent", lambda path: run)
     monkeypatch.setattr(api, "evaluate", lambda run, **how: score)
     assert main(["evaluate", "x", "--frames", "100"]) == 0
     told = capsys.readouterr().out

@@ -245,7 +245,7 @@ def test_foreign_code_cannot_end_a_command_as_if_it_were_done(monkeypatch, capsy
     def leave(run):
         raise SystemExit(0)
 
-    monkeypatch.setattr("idrl.runs.api.open_run", leave)
+    monkeypatch.setattr("idrl.runs.loading.open_run", leave)
     assert main(["evaluate", "run"]) == 1
     assert "`idrl evaluate` is not finished: code that it called raised" in capsys.readouterr().err
 

@@ -1,4 +1,4 @@
-"""What decides whether the paper's scores reproduce, row by row, in the three presets of Atari.
+"""What decides whether the paper's scores reproduce, row by row, in three presets of Atari.
 
 Rows that are a setting are looked up here; those that are behaviour are tested here where nothing
 else does (elsewhere: losses and double targets in test_losses.py, gradients that enter the trunk in

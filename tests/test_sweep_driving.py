@@ -164,6 +164,17 @@ def test_too_little_memory_lowers_the_packing_and_says_so(here, monkeypatch, cap
     assert "dqn-deep_sea-4-s0-1" not in runs
 
 
+def test_a_study_may_go_environment_by_environment(here, monkeypatch):
+    (here / "ordered.toml").write_text('order = "envs"\n' + STUDY)
+    monkeypatch.setenv("SWEEP_SCRIPT", json.dumps({"dqn-deep_sea-4-s0-1": ["memory"]}))
+    assert sweep("ordered.toml") == 0
+    folder = StudyFolder.open("runs/ordered")
+    folder.outcomes = lambda: dict.fromkeys(folder.jobs, Outcome())  # as if none were over
+    names = [job.name for job in Grid(folder).begin()]
+    # both agents' runs were split, and stay where they were
+    assert ["deep_sea-4" in name for name in names] == [True] * 4 + [False] * 2
+
+
 def test_a_signal_stops_all_runs_and_the_study_goes_on(here, monkeypatch, capsys):
     monkeypatch.setenv("SWEEP_SCRIPT", json.dumps({"dqn": ["wait"]}))
     start = time.monotonic()

@@ -8,9 +8,11 @@ import pytest
 
 from idrl import IdrlError
 from idrl.cli.app import main
+from idrl.config import resolve
 from idrl.report.paper import games
 from idrl.sweep import planning, speeds
-from idrl.sweep.job import Capacity, Node, lowered
+from idrl.sweep.attempt import _environment
+from idrl.sweep.job import Capacity, Node, Plugins, lowered
 from idrl.sweep.jobs import combinations, pack
 from idrl.sweep.study import built_in, find, parse, spread
 
@@ -21,6 +23,15 @@ TWO_CORES = Capacity((Node(2),))
 def jobs_of(data, capacity=TWO_CORES):
     study = parse(data)
     return pack(combinations(study), study.resources, capacity)
+
+
+def test_who_shares_a_gpu_takes_memory_as_it_needs_it(monkeypatch):
+    """Four that were told their shares filled an H200, and others did not start (JAX 0.11)."""
+    monkeypatch.delenv("XLA_PYTHON_CLIENT_PREALLOCATE", raising=False)
+    data, told = {"agents": ["dqn"], "envs": ["atari/pong"]}, "XLA_PYTHON_CLIENT_PREALLOCATE"
+    for share, said in ((0.25, "false"), (1, None)):
+        (job,) = jobs_of(data | {"resources": {"gpus": share}, "seeds": 1})
+        assert _environment(job, "0", Plugins()).get(told) == said
 
 
 def test_a_grid_is_every_combination_and_a_list_one_by_one():
@@ -79,6 +90,8 @@ def test_braces_are_spread_out():
             "did you mean 'median'",
         ),
         ({"search": {"space": {"a": {"choices": [1]}}}, "grid": {"b": [1, 2]}}, "not both"),
+        ({"order": "env"}, "order is 'env'; did you mean 'envs'"),
+        ({"search": {"space": {"a": {"choices": [1]}}}, "order": "envs"}, "omit order"),
     ],
 )
 def test_bad_studies_are_refused_with_a_sentence(change, told):
@@ -136,8 +149,8 @@ def test_the_studies_that_come_along_can_be_run():
         for name, study in studies.items()
     }
     assert sizes == {
-        "paper": 13 * 55, "paper-ablations": 6 * (3 + 8), "deep_sea": 12, "minatar": 20,
-        "bsuite": 4 * (2 * 21 + 20 + 20),
+        "paper": 13 * 55, "paper-ablations": 6 * (3 + 8), "deep_sea": 12, "minatar": 30,
+        "bsuite": 4 * (2 * 21 + 20 + 20), "atari-short": 20,
     }  # fmt: skip
 
 
@@ -150,6 +163,28 @@ def test_the_papers_study_has_its_games_and_budget():
     assert set(group.envs) == {f"atari/{game}" for game in games()}
     assert len(group.seeds) == 3
     assert group.frames == 200_000_000
+
+
+@pytest.mark.parametrize("name", ["minatar", "atari-short"])
+def test_studies_of_the_papers_claim_go_game_by_game_and_treat_agents_alike(name):
+    study = parse(find(name)[1])
+    found = combinations(study)
+    assert study.order == "envs"
+    # what a declaration is made of apart, all agents have the same task, length and scores
+    for attribute in ("training", "evaluation", "learning"):
+        assert len({repr(getattr(c.config, attribute)) for c in found}) == 1
+    (job,) = pack(found[:1], study.resources, Capacity((Node(16, 1.0),), 140e9))
+    assert (job.seed, job.seeds) == (100, len(study.groups[0].seeds))  # all in one program
+
+
+def test_seeds_between_two_that_were_measured_get_a_speed_between_theirs():
+    changes = [{"training": {"envs": 4}, "learning": {"update_every_steps": 4}}]
+    config = resolve("dqn", "minatar/breakout", changes=[*changes, {"training": {"steps": 10**6}}])
+    seconds = [speeds.KNOWN[0].estimate(config, n).seconds - 60 for n in (1, 10, 64)]
+    rates = [n * 1e6 / s for n, s in zip((1, 10, 64), seconds, strict=True)]
+    assert rates[0] == pytest.approx(37_995)
+    assert 150_000 < rates[1] < 250_000
+    assert rates[2] == pytest.approx(455_448)
 
 
 def test_the_plan_follows_from_measured_speeds():
@@ -166,6 +201,12 @@ def test_the_plan_follows_from_measured_speeds():
     assert other.seconds[0] < row.seconds[0]
     (never,) = planning.rows(combinations(parse(SMALL)), speeds.KNOWN)
     assert never.seconds[0] is None
+
+
+def test_the_plan_counts_a_replay_that_is_in_checkpoints():
+    data = {"agents": ["dqn-ids"], "envs": ["minatar/breakout"], "seeds": 2}
+    (row,) = planning.rows(combinations(parse(data)), speeds.KNOWN[:1])
+    assert row.disk == pytest.approx(2 * 136e6, rel=0.02)  # two checkpoints, as they are written
 
 
 def test_the_command_plans_and_starts_nothing(tmp_path, monkeypatch, capsys):

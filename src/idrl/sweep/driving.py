@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import signal
 import threading
 import time
@@ -34,14 +35,17 @@ class Source(Protocol):
 
 @dataclass
 class Grid:
-    """Everything that is not over, the longest first: short runs fill the gaps at the end."""
+    """Everything that is not over, in the study's order."""
 
     folder: StudyFolder
 
     def begin(self) -> list[Job]:
         known = self.folder.outcomes()
         jobs = [job for name, job in self.folder.jobs.items() if not known[name].over]
-        return sorted(jobs, key=lambda job: -job.cost_s)
+        if self.folder.study.order == "longest":
+            return sorted(jobs, key=lambda job: -job.cost_s)
+        listed = list(dict.fromkeys(job.env for job in self.folder.jobs.values()))
+        return sorted(jobs, key=lambda job: (listed.index(job.env), -job.cost_s))
 
     def watch(self) -> None:
         pass
@@ -152,8 +156,8 @@ def _noted(folder: StudyFolder, ended: Ended) -> Outcome:
 
 def _lower(folder: StudyFolder, job: Job, less: list[Job]) -> str:
     """Smaller runs take the place of one that memory was too small for."""
-    jobs = [other for other in folder.jobs.values() if other.name != job.name]
-    folder.save_jobs([*jobs, *less])
+    places = [less if other.name == job.name else [other] for other in folder.jobs.values()]
+    folder.save_jobs(list(itertools.chain(*places)))
     if less[0].seeds < job.seeds:
         folder.store.discard(job.name)
         folder.store.remove(f"outcomes/{job.name}.json")

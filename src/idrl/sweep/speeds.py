@@ -2,7 +2,8 @@
 
 A row of `data/speeds.csv` is steps a second over all seeds, on so many units (cores, or GPUs). A
 run of the same family of environments on the same hardware is taken to need time as its updates
-need operations; where a family was never measured nothing is said.
+need operations, and so many seeds to be between those that were measured; where a family was never
+measured nothing is said.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import functools
 import math
 from importlib import resources
 from typing import NamedTuple
+
+import numpy as np
 
 from idrl.config import RunConfig, assignments, resolve
 from idrl.envs import family_of
@@ -59,14 +62,23 @@ class Hardware(NamedTuple):
             return None
         mine = per_step(config)
 
-        def apart(row: Speed) -> tuple[bool, float, int]:
-            far = abs(math.log(mine / row.operations))
-            return row.agent != config.agent, round(far, 3), abs(row.seeds - seeds)
+        def apart(row: Speed) -> tuple[bool, float]:
+            return row.agent != config.agent, round(abs(math.log(mine / row.operations)), 3)
 
-        row = min(rows, key=apart)
-        slower = mine / row.operations
-        train = config.training.steps * seeds / row.steps_per_s * slower / self.factor
-        return TimeEstimate(train + _START_S[self.unit], row.agent == config.agent)
+        nearest = min(map(apart, rows))
+        alike = [row for row in rows if apart(row) == nearest]
+        slower = mine / alike[0].operations
+        train = config.training.steps * seeds / _rate(alike, seeds) * slower / self.factor
+        return TimeEstimate(train + _START_S[self.unit], not nearest[0])
+
+
+def _rate(rows: list[Speed], seeds: int) -> float:
+    """Of so many seeds: between two counts that were measured, a straight line of logarithms.
+    Beyond them it is the outermost's."""
+    known = {row.seeds: math.log(row.steps_per_s) for row in rows}
+    counts = sorted(known)
+    logs = np.interp(math.log(seeds), np.log(counts), [known[n] for n in counts])
+    return math.exp(float(logs))
 
 
 @functools.cache

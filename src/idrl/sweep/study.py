@@ -17,6 +17,7 @@ from idrl.storage.files import read_toml
 from idrl.system import words
 
 STOPS = ("none", "median", "asha")
+ORDERS = ("longest", "envs")
 MOST = 5_000  # combinations of agents, environments and settings
 MOST_SEEDS = 1_000_000  # of all combinations together
 _MOST_BRACES = 16  # pairs in one name
@@ -104,12 +105,15 @@ class Study:
     groups: tuple[StudyGroup, ...]
     resources: Resources = field(default_factory=Resources)
     search: Search | None = None
+    # of its runs: the longest first, so that short ones fill the gaps at the end; or environment
+    # by environment, so that a study that is stopped has whole ones
+    order: str = "longest"
 
 
 _GROUP_KEYS = (
     "agents", "envs", "seeds", "seed", "steps", "frames", "preset", "settings", "grid", "variant",
 )  # fmt: skip
-_KEYS = ("name", "about", "resources", "search", "group", *_GROUP_KEYS)
+_KEYS = ("name", "about", "order", "resources", "search", "group", *_GROUP_KEYS)
 
 
 def built_in() -> dict[str, str]:
@@ -156,12 +160,17 @@ def parse(data: dict[str, Any], default_name: str = "study") -> Study:
             f"name is {name!r}; it names a folder, by letters, digits, _ . = and - alone."
         )
     _check_size(groups)
+    order = data.get("order", ORDERS[0])
+    if order not in ORDERS:
+        raise IdrlError(f"order is {words.value(order)}; {nearest(str(order), ORDERS)}")
     study = Study(
         name, tuple(groups), build(Resources, data.get("resources", {}), "resources"),
-        _search(data["search"]) if "search" in data else None,
+        _search(data["search"]) if "search" in data else None, order,
     )  # fmt: skip
     if study.search and any(len(g.variants) > 1 for g in study.groups):
         raise IdrlError("a study has a search or a grid, not both: put its settings into one.")
+    if study.search and "order" in data:
+        raise IdrlError("a search runs its trials as it draws them: omit order.")
     if study.search and study.resources.pack:
         raise IdrlError("a trial of a search is one run of all its seeds: omit pack.")
     return study

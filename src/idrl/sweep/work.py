@@ -37,9 +37,10 @@ def _facts(config: RunConfig) -> tuple[float, float, float, float]:
         env = _stand_in(config.env) or make_env(config.env)
         agent = make_agent(config.spec, env.obs_shape, actions_of(env), env.name)
         sizes = [sum(needs(agent, config, env, playing=p).values()) for p in (False, True)]
-        frames = _FRAMES_SAVED if getattr(env, "stack", 1) > 1 else 0.0
+        apart = getattr(env, "stack", 1) > 1  # single frames of stacks; else the replay is in it
+        frames = _FRAMES_SAVED if apart else 0.0
         kept = 4.0 * parameters(agent) * config.training.keep_weights
-        _known[key] = operations(agent), float(sizes[0]), float(sizes[1]), frames + kept
+        _known[key] = operations(agent), float(sizes[0]), float(sizes[apart]), frames + kept
     return _known[key]
 
 

@@ -33,6 +33,7 @@ family(
     preset=preset,
     named={
         "paper": {},
+        "short": {},
         "release": {"release": "1"},
         "sticky": {"sticky": "0.25", "life_loss": "0"},
     },

@@ -2,11 +2,12 @@
 
 `paper` is the text of Nikolov et al. 2019 and what it refers to, `release` the authors' published
 code where that differs, `sticky` the paper's numbers in the games as Machado et al. 2018 advise to
-play them.
+play them. `short` is for runs of 3M to 20M frames, with the same numbers for all agents (short.py).
 """
 
 from __future__ import annotations
 
+from idrl.envs.families.atari.short import short
 from idrl.envs.presets import PresetContext, Settings
 from idrl.schema import merge
 
@@ -37,6 +38,8 @@ def preset(task: PresetContext) -> Settings:
         "evaluation": {"envs": 32},
         "evaluate": _evaluate(task),
     }
+    if task.named == "short" and not task.continuous:
+        return merge(changes, short(task))
     released = release and task.agent["agent"] in RELEASED
     return merge(changes, _release(task)) if released else changes
 
