@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,13 @@ Reference = dict[str, list[Published]]
 
 
 def write_figures(
-    section: Section, folder: Path, *, band: str, reference: Reference
-) -> list[tuple[str, str]]:
+    section: Section, folder: Path, *, band: str, reference: Reference,
+    endings: Sequence[str] = ("png", "svg"),
+) -> list[tuple[str, str]]:  # fmt: skip
     """Draws all there is to draw; their names, with what each shows."""
     made = []
     for name, about, drawn in _figures(section, band, reference):
-        for ending in ("png", "svg"):
+        for ending in endings:
             drawn.savefig(folder / f"{name}.{ending}", dpi=120)
         made.append((name, about))
     return made

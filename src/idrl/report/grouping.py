@@ -74,6 +74,9 @@ class Section:
     options: str  # how its tasks are played, as names say it: sticky=0.25
     protocol: Protocol
     tasks: dict[str, dict[str, Group]] = field(default_factory=dict)  # by task, then label
+    # scores that count as 0 and as 1, by task, and what they are; none: the range seen
+    anchors: dict[str, tuple[float, float]] = field(default_factory=dict)
+    anchored: str = ""
 
     @property
     def name(self) -> str:

@@ -28,8 +28,12 @@ ONE = "One seed says nothing about the spread between seeds: no interval is give
 
 
 def normalised(section: Section, task: str, scores: np.ndarray) -> np.ndarray:
-    """Scores as fractions: of a human's on Atari, else of the range seen here."""
+    """Scores as fractions: by the section's anchors, of a human's on Atari, else of the range seen
+    here."""
     game = game_of(task)
+    if task in section.anchors:
+        zero, one = section.anchors[task]
+        return (scores - zero) / (one - zero)
     if game:
         return all_games()[game].normalised(scores) / 100
     seen = np.concatenate([s.returns for g in section.tasks[task].values() for s in g.seeds])
@@ -38,6 +42,8 @@ def normalised(section: Section, task: str, scores: np.ndarray) -> np.ndarray:
 
 
 def scale(section: Section) -> str:
+    if section.anchors:
+        return section.anchored
     if section.of_atari:
         return "human-normalised: 0 is random play, 1 a human's (Video Pinball's random score: 0)"
     return "scaled by task: 0 is the lowest evaluation of any run here, 1 the highest"
@@ -162,13 +168,16 @@ def aggregates(section: Section) -> Sheet:
     return Sheet("aggregates", f"Aggregates, {section.title}", columns, rows, notes)
 
 
-def improvement(section: Section) -> Sheet:
-    """The probability that the first of a pair is better, over the tasks of both."""
+def improvement(section: Section, over: str | None = None) -> Sheet:
+    """The probability that the first of a pair is better, over the tasks of both: of every pair, or
+    of each agent and the one it is to be better than."""
     columns = [Column("agent"), Column("better than"), Column("tasks", 0)]
     columns += [Column(name, 3) for name in ("probability", "from", "to")]
     rows: list[list] = []
     tasks = section.tasks.values()
-    for one, other in itertools.combinations(section.labels(), 2):
+    labels = section.labels()
+    pairs = [(one, over) for one in labels if one != over] if over else None
+    for one, other in pairs or itertools.combinations(labels, 2):
         both = [groups for groups in tasks if one in groups and other in groups]
         if both:
             found = chance_better(

@@ -1,0 +1,1 @@
+"""The paper's claim, measured: what is made of the studies `minatar` and `atari-short`."""

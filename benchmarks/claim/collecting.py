@@ -1,0 +1,160 @@
+"""CSV files of a study's finished runs: all that tables and figures are made from. Run folders are
+gigabytes and are not kept.
+
+`evaluations.csv` has every evaluation of every seed, `training.csv` the returns of the acting
+policy, thinned, and `diagnostics.csv` what the IDS agents believed and how often they were not
+greedy. What is there already stays, unless the same seed of an agent on a game is collected again.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from idrl.report.reading import LeftOut, Record, read_runs
+from idrl.storage.records import numbers, read_distributions, read_evaluations, read_table
+
+POINTS = 50  # of a thinned curve
+TOLD = ("return_mean", "return_std", "episodes", "length_mean", "truncated")
+EVALUATIONS = (
+    "env", "agent", "seed", "steps", "frames", *TOLD, "run_steps", "every_steps", "window_steps",
+)  # fmt: skip
+TRAINING = ("env", "agent", "seed", "steps", "episode_return")
+DIAGNOSTICS = ("env", "agent", "quantity", "steps", "mean", "lowest", "highest")
+FILES = {
+    "evaluations.csv": EVALUATIONS, "training.csv": TRAINING, "diagnostics.csv": DIAGNOSTICS
+}  # fmt: skip
+# Of the acting rule in metrics.csv, and medians over states and actions in distributions.csv.
+ACTED, BELIEVED = ("not_greedy",), ("sigma2", "rho2", "regret", "info_gain", "ratio")
+Rows = list[dict[str, Any]]
+
+
+def collect(studies: Sequence[str | Path], out: Path) -> list[LeftOut]:
+    """Write the three files; the runs that could not be read, with the reason.
+
+    Args:
+        studies: folders of studies, or of runs.
+        out: the folder of the files.
+    """
+    records, left_out = read_runs(studies)
+    made: dict[str, Rows] = {name: [] for name in FILES}
+    for record in records:
+        made["evaluations.csv"] += evaluations(record)
+        made["training.csv"] += training(record)
+        if record.config["explore"].get("kind") == "ids":
+            made["diagnostics.csv"] += diagnostics(record)
+    out.mkdir(parents=True, exist_ok=True)
+    for name, rows in made.items():
+        merge(out / name, FILES[name], rows)
+    return left_out
+
+
+def merge(path: Path, columns: Sequence[str], rows: Rows) -> None:
+    """Rows of the same agent on the same game, and seed, replace those that are there."""
+    names = [name for name in ("env", "agent", "seed") if name in columns]
+
+    def key(row: dict[str, Any]) -> tuple[str, ...]:
+        return tuple(str(row[name]) for name in names)
+
+    new = set(map(key, rows))
+    together = sorted([*(row for row in read(path) if key(row) not in new), *rows], key=key)
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({name: _text(row[name]) for name in columns} for row in together)
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    if not path.exists():
+        return []
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return "" if np.isnan(value) else f"{value:.5g}"
+    return str(value)
+
+
+def _named(record: Record) -> dict[str, Any]:
+    return {"env": record.env, "agent": record.agent}
+
+
+def evaluations(record: Record) -> Rows:
+    run = {
+        "run_steps": record.config["training"]["steps"],
+        "every_steps": record.config["evaluation"]["every_steps"],
+        "window_steps": record.config["evaluation"]["steps"],
+    }
+    rows = []
+    for seed, mine in _by_seed(read_evaluations(record.path)).items():
+        for row in sorted(mine, key=lambda row: int(row["steps"])):
+            steps = int(row["steps"])
+            told = {name: _number(row.get(name, "")) for name in TOLD}
+            of = {"seed": seed, "steps": steps, "frames": steps * record.unit[1]}
+            rows.append(_named(record) | of | told | run)
+    return rows
+
+
+def _number(text: str) -> float:
+    return float(text) if text else float("nan")
+
+
+def training(record: Record) -> Rows:
+    rows = read_table(record.path / "metrics.csv", ("seed", "steps"), ("episode_return",))
+    return [
+        {**_named(record), "seed": seed, "steps": step, "episode_return": value}
+        for seed, mine in _by_seed(rows).items()
+        for step, value in thinned(mine, "episode_return")
+        if np.isfinite(value)
+    ]
+
+
+def diagnostics(record: Record) -> Rows:
+    acted = _by_seed(read_table(record.path / "metrics.csv", ("seed", "steps"), ACTED))
+    believed = read_distributions(record.path)
+    found = {name: [thinned(mine, name) for mine in acted.values()] for name in ACTED}
+    for name in BELIEVED:
+        mine = _by_seed([row for row in believed if row["quantity"] == name])
+        found[name] = [thinned(rows, "p50") for rows in mine.values()]
+    return [
+        {**_named(record), "quantity": name, "steps": step, "mean": float(np.mean(values)),
+         "lowest": min(values), "highest": max(values)}
+        for name, seeds in found.items()
+        for step, values in _together(seeds)
+    ]  # fmt: skip
+
+
+def _by_seed(rows: Iterable[dict[str, str]]) -> dict[int, list[dict[str, str]]]:
+    found: dict[int, list[dict[str, str]]] = {}
+    for row in rows:
+        found.setdefault(int(row["seed"]), []).append(row)
+    return dict(sorted(found.items()))
+
+
+def thinned(rows: Sequence[dict[str, str]], column: str) -> list[tuple[int, float]]:
+    """At most `POINTS` stretches of as many rows each: the step it ends at, and the mean of what is
+    finite."""
+    order = sorted(rows, key=lambda row: int(row["steps"]))
+    values = np.array(numbers(order, column))
+    parts = np.array_split(np.arange(len(order)), min(POINTS, len(order))) if order else []
+    points = []
+    for part in parts:
+        there = values[part][np.isfinite(values[part])]
+        mean = float(there.mean()) if there.size else float("nan")
+        points.append((int(order[part[-1]]["steps"]), mean))
+    return points
+
+
+def _together(seeds: list[list[tuple[int, float]]]) -> Iterable[tuple[int, list[float]]]:
+    """By step, what is finite of all seeds."""
+    by_step: dict[int, list[float]] = {}
+    for step, value in (point for seed in seeds for point in seed):
+        if np.isfinite(value):
+            by_step.setdefault(step, []).append(value)
+    return sorted(by_step.items())

@@ -1,0 +1,110 @@
+"""Markdown tables and figures of what was collected."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.claim.collecting import read
+from benchmarks.claim.diagnosing import write_diagnostics
+from benchmarks.claim.scoring import not_run, section_of
+from idrl.report.figures import write_figures
+from idrl.report.grouping import Group, Section
+from idrl.report.reference import read_reference
+from idrl.report.sheets import Column, Sheet
+from idrl.report.statistics import INTERVAL, Estimate, mean_over_seeds, profile
+from idrl.report.tables import ONE, aggregates, game_table, improvement, matrices, scale
+
+OVER = "dqn"
+FIGURES = "figures"
+TAUS = (0.25, 0.5, 0.75, 1.0)
+
+
+def tabulate(out: Path, study: str, reference: Path | None = None) -> Path:
+    """Write `out`/benchmark.md and `out`/figures from the CSV files in `out`.
+
+    Args:
+        out: the folder that `collect` wrote to.
+        study: the study by name, which says what is missing.
+        reference: published curves to draw beside, as for `idrl report`.
+    """
+    section = section_of(out / "evaluations.csv")
+    folder = out / FIGURES
+    folder.mkdir(exist_ok=True)
+    for old in folder.glob("*.png"):
+        old.unlink()
+    published = read_reference(reference) if reference else {}
+    drawn = write_figures(
+        section, folder, band="interval", reference=published, endings=("png",)
+    )  # fmt: skip
+    drawn += write_diagnostics(read(out / "diagnostics.csv"), folder)
+    target = out / "benchmark.md"
+    target.write_text(markdown(section, study, drawn), encoding="utf-8")
+    return target
+
+
+def markdown(section: Section, study: str, drawn: list[tuple[str, str]]) -> str:
+    missing = not_run(study, section)
+    told = "\n".join(["Not run, or not to the end:", "", *(f"- {line}" for line in missing)])
+    parts = [f"<!-- python -m benchmarks.claim tables {study} writes this file -->"]
+    parts += [told] if missing else []
+    parts += [sheet.markdown().rstrip() for sheet in sheets(section)]
+    parts += [f"![{name}]({FIGURES}/{name}.png)\n\n{about}." for name, about in drawn]
+    return "\n\n".join(parts) + "\n"
+
+
+def sheets(section: Section) -> list[Sheet]:
+    """All tables."""
+    best = "the highest evaluation of each seed, then the mean over seeds"
+    last = "the last evaluation of each seed, then the mean over seeds"
+    made = [
+        games(section, "Score", best, lambda group: group.scores()),
+        games(section, "Last evaluation", last, lambda group: _last(group)),
+    ]
+    if section.of_atari:
+        made.append(game_table(section, percent=True))
+    if not section.common():
+        return made
+    made += [aggregates(section), shares(section)]
+    if OVER in section.labels() and len(section.labels()) > 1:
+        made.append(improvement(section, over=OVER))
+    return made
+
+
+def _last(group: Group) -> np.ndarray:
+    return np.array([seed.returns[-1] for seed in group.seeds])
+
+
+def games(
+    section: Section, title: str, what: str, score: Callable[[Group], np.ndarray]
+) -> Sheet:  # fmt: skip
+    """A row for each game, a column for each agent."""
+    labels = list(section.labels())
+    rows: list[list] = []
+    for task, groups in section.tasks.items():
+        counts = sorted({len(group.seeds) for group in groups.values()})
+        cells = [str(mean_over_seeds(score(groups[x]))) if x in groups else None for x in labels]
+        rows.append([task, "–".join(map(str, counts)), *cells])
+    columns = [Column("game"), Column("seeds"), *(Column(label, 0) for label in labels)]
+    notes = [f"{title}: {what}; in brackets its {INTERVAL}."]
+    single = any(len(g.seeds) == 1 for groups in section.tasks.values() for g in groups.values())
+    name = title.lower().replace(" ", "-")
+    heading = f"{title}, {section.title}"
+    return Sheet(name, heading, columns, rows, [*notes, *([ONE] if single else [])])
+
+
+def shares(section: Section) -> Sheet:
+    """The performance profile at a few scores."""
+    columns = [Column("agent"), *(Column(f"above {tau:g}", 0) for tau in TAUS)]
+    rows: list[list] = []
+    for label, tasks in matrices(section).items():
+        share, low, high = profile(tasks, np.array(TAUS))
+        alone = max(map(len, tasks)) < 2
+        ends = (np.full(len(TAUS), math.nan),) * 2 if alone else (low, high)
+        rows.append([label, *(str(Estimate(*one)) for one in zip(share, *ends, strict=True))])
+    note = f"The share of runs above a score, {scale(section)}; in brackets: 95% stratified "
+    note += "bootstrap interval."
+    return Sheet("profile", "Performance profile", columns, rows, [note])

@@ -1,0 +1,223 @@
+"""What `benchmarks.claim` makes of finished studies: files, tables, a page, models."""
+
+import csv
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import small
+import tomli_w
+from benchmarks.claim import collecting, models, paging, scoring, tabulating
+from benchmarks.claim.__main__ import main
+from run_folders import made_up_run, write_csv
+
+import idrl
+from idrl.cli.app import main as command
+from idrl.errors import IdrlError
+from idrl.report.grouping import sections
+from idrl.report.reading import read_runs
+from idrl.report.statistics import chance_better, estimate, iqm
+
+GAMES = ("minatar/breakout", "minatar/asterix")
+AGENTS = {"dqn": 4.0, "dqn-ids": 8.0, "c51-ids": 12.0}
+MODELS = sorted((Path(__file__).parents[1] / "results" / "models").glob("*.safetensors"))
+
+
+@pytest.fixture
+def study(tmp_path):
+    """Finished runs of three agents in two games; one run more is not finished."""
+    folder = tmp_path / "study"
+    for game in GAMES:
+        for agent, level in AGENTS.items():
+            path = folder / f"{agent}-{game.replace('/', '-')}"
+            made_up_run(path, agent, game, seeds=4, seed=100, level=level, distributions=True)
+            finish(path, agent)
+    made_up_run(folder / "late", "dqn", "minatar/freeway", seeds=4, seed=100, done=300)
+    return folder
+
+
+def finish(path, agent):
+    """With the metrics of a real run, and how it explores."""
+    config = idrl.storage.files.read_toml(path / "config.toml")
+    config["explore"]["kind"] = "ids" if agent.endswith("ids") else "epsilon_greedy"
+    (path / "config.toml").write_text(tomli_w.dumps(config))
+    write_csv(
+        path / "metrics.csv",
+        [
+            {"seed": seed, "steps": step, "episode_return": step / 100, "not_greedy": 10 / step}
+            for seed in range(100, 104)
+            for step in range(10, 1001, 10)
+        ],
+    )
+
+
+def rows(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_every_evaluation_and_thinned_curves_are_collected(study, tmp_path):
+    out = tmp_path / "out"
+    (left,) = collecting.collect([study], out)
+    assert "unfinished: 300 of 1,000 steps" in left.why
+    evaluations = rows(out / "evaluations.csv")
+    assert len(evaluations) == 2 * 3 * 4 * 10
+    assert {row["env"] for row in evaluations} == set(GAMES)
+    training = [r for r in rows(out / "training.csv") if (r["env"], r["seed"]) == (GAMES[0], "100")]
+    assert len(training) == 3 * collecting.POINTS
+    assert float(training[0]["episode_return"]) == pytest.approx(0.15)  # of steps 10 and 20
+    diagnostics = rows(out / "diagnostics.csv")
+    assert {row["agent"] for row in diagnostics} == {"dqn-ids", "c51-ids"}
+    assert {row["quantity"] for row in diagnostics} == {"not_greedy", "sigma2", "rho2"}
+
+
+def test_what_is_collected_again_replaces_itself_alone(study, tmp_path):
+    out = tmp_path / "out"
+    collecting.collect([study], out)
+    before = (out / "evaluations.csv").read_text(), (out / "training.csv").read_text()
+    collecting.collect([study / "dqn-minatar-breakout"], out)
+    assert before == ((out / "evaluations.csv").read_text(), (out / "training.csv").read_text())
+    more = made_up_run(tmp_path / "more", "dqn", GAMES[0], seeds=2, seed=104)
+    finish(more, "dqn")
+    collecting.collect([more], out)
+    assert len(rows(out / "evaluations.csv")) == 2 * 3 * 4 * 10 + 2 * 10
+
+
+def test_the_files_alone_give_the_scores_of_the_run_folders(study, tmp_path):
+    out = tmp_path / "out"
+    collecting.collect([study], out)
+    (folders,), _ = sections(read_runs([study])[0])
+    shutil.rmtree(study)
+    section = scoring.section_of(out / "evaluations.csv")
+    assert section.protocol == folders.protocol
+    for game in GAMES:
+        for agent in AGENTS:
+            theirs = folders.tasks[game][agent].scores()
+            assert section.tasks[game][agent].scores() == pytest.approx(theirs, rel=1e-4)
+
+
+def test_random_play_is_0_and_the_best_agents_mean_1(study, tmp_path):
+    out = tmp_path / "out"
+    collecting.collect([study], out)
+    section = scoring.section_of(out / "evaluations.csv")
+    made = {sheet.name: sheet for sheet in tabulating.sheets(section)}
+    by_agent = {row[0]: row for row in made["aggregates"].rows}
+    random = {row["env"]: float(row["random"]) for row in rows(scoring.RANDOM)}
+    scaled = {}
+    for agent in AGENTS:
+        found = [section.tasks[game][agent].scores() for game in sorted(GAMES)]
+        best = [section.tasks[game]["c51-ids"].scores().mean() for game in sorted(GAMES)]
+        zero = [random[game] for game in sorted(GAMES)]
+        scaled[agent] = [(x - z) / (b - z) for x, z, b in zip(found, zero, best, strict=True)]
+        assert by_agent[agent][5:8] == pytest.approx(list(estimate(scaled[agent], iqm)))
+    assert np.concatenate(scaled["c51-ids"]).mean() == pytest.approx(1.0)
+    better = {row[0]: row for row in made["improvement"].rows}
+    assert set(better) == {"dqn-ids", "c51-ids"}
+    assert all(row[1] == "dqn" for row in better.values())
+    assert better["dqn-ids"][3:] == list(chance_better(scaled["dqn-ids"], scaled["dqn"]))
+    assert [row[0] for row in made["profile"].rows] == sorted(AGENTS)
+
+
+def test_what_was_not_run_is_named(study, tmp_path):
+    out = tmp_path / "out"
+    collecting.collect([study], out)
+    text = tabulating.markdown(scoring.section_of(out / "evaluations.csv"), "minatar", [])
+    assert "- `minatar/freeway`: all agents" in text
+    assert "- `minatar/breakout`: `dqn` (4 of 10 seeds), `bootstrapped-dqn`" in text
+
+
+def test_human_normalised_on_atari_and_no_interval_of_one_seed(tmp_path):
+    for agent in ("dqn", "c51-ids"):
+        path = tmp_path / "study" / agent
+        made_up_run(path, agent, "atari/asterix", seeds=1, seed=100, level=5_000.0)
+        finish(path, agent)
+    assert main(["collect", str(tmp_path / "study"), "--out", str(tmp_path)]) == 0
+    section = scoring.section_of(tmp_path / "evaluations.csv")
+    assert section.of_atari
+    assert not section.anchors
+    text = tabulating.markdown(section, "atari-short", [])
+    assert "Human-normalised percent" in text
+    assert "One seed says nothing" in text
+    assert "- `atari/qbert`: all agents" in text
+
+
+def test_games_without_all_agents_are_left_out_of_aggregates(study, tmp_path):
+    shutil.rmtree(study / "dqn-ids-minatar-asterix")
+    collecting.collect([study], tmp_path)
+    text = tabulating.markdown(scoring.section_of(tmp_path / "evaluations.csv"), "minatar", [])
+    assert "Left out, since not every agent has played them: minatar/asterix" in text
+
+
+def test_nothing_collected_is_a_sentence(tmp_path, capsys):
+    assert main(["tables", "minatar", "--out", str(tmp_path)]) == 2
+    assert "collect a study first" in capsys.readouterr().err
+
+
+def test_a_page_gets_tables_and_figures_between_its_marks(tmp_path):
+    results = tmp_path / "results"
+    (results / "figures").mkdir(parents=True)
+    (results / "figures" / "diagnostics-1.png").write_bytes(b"a picture")
+    (results / "benchmark.md").write_text("| a |\n\n![curves](figures/diagnostics-1.png)\n")
+    page = tmp_path / "docs" / "page.md"
+    page.parent.mkdir()
+    page.write_text("before\n<!-- minatar -->\nold\n<!-- end of minatar -->\nafter\n")
+    paging.fill(page, "minatar", results)
+    paging.fill(page, "minatar", results)  # again: the same
+    picture = "images/benchmark_minatar_diagnostics_1.png"
+    assert page.read_text() == (
+        f"before\n<!-- minatar -->\n\n| a |\n\n![curves]({picture})\n\n"
+        "<!-- end of minatar -->\nafter\n"
+    )
+    assert (page.parent / picture).read_bytes() == b"a picture"
+    with pytest.raises(IdrlError, match="has no lines <!-- atari -->"):
+        paging.fill(page, "atari", results)
+
+
+def test_the_page_of_the_docs_has_its_marks():
+    text = (Path(__file__).parents[1] / "docs" / "benchmark.md").read_text()
+    for name in ("minatar", "atari"):
+        assert text.index(f"<!-- {name} -->") < text.index(f"<!-- end of {name} -->")
+
+
+@pytest.mark.slow
+def test_tables_and_figures_are_written(study, tmp_path):
+    out = tmp_path / "out"
+    collecting.collect([study], out)
+    assert main(["tables", "minatar", "--out", str(out)]) == 0
+    text = (out / "benchmark.md").read_text()
+    for name in ("curves", "efficiency", "profiles", "intervals", "diagnostics-1"):
+        assert f"(figures/{name}.png)" in text
+        assert (out / "figures" / f"{name}.png").stat().st_size > 1_000
+
+
+@pytest.mark.slow
+def test_a_model_is_played_scored_and_explained_without_its_run(tmp_path, monkeypatch, capsys):
+    run = small.train(tmp_path / "study" / "run")
+    best = max(row["best"] for row in run.evaluations)
+    (model,) = models.save_models([tmp_path / "study"], tmp_path / "models")
+    (listed,) = rows(tmp_path / "models" / models.INDEX)
+    assert (listed["file"], float(listed["score"])) == (model.name, pytest.approx(best, abs=1e-3))
+    shutil.rmtree(tmp_path / "study")
+    monkeypatch.chdir(tmp_path)
+    name = "models/deep_sea-4-dqn-ids"
+    for arguments in (
+        ["play", name, "--max-steps", "3"],
+        ["evaluate", f"{name}.safetensors", "--episodes", "2"],
+        ["explain", name, "--step", "1"],
+    ):
+        assert command(arguments) == 0
+    assert {"play.html", "explain.png"} <= {path.name for path in tmp_path.iterdir()}
+    assert command(["play", name, "--seed", "5"]) == 2
+    assert "omit seed=5" in capsys.readouterr().err
+    with pytest.raises(IdrlError, match="none of these runs"):
+        models.save_models([small.train(tmp_path / "other")], tmp_path / "m", agents=["dqn"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", MODELS, ids=lambda path: path.stem)
+def test_models_that_come_along_play(model):
+    about = {row["file"]: row for row in rows(model.parent / models.INDEX)}[model.name]
+    episode = idrl.play(model, max_steps=5)
+    assert len(episode.action) > 0
+    assert f"{about['agent']} on {about['env']}, seed {about['seed']}" in episode.title
