@@ -7,9 +7,10 @@
 
 Both are fixed: what is in them, how long a run is and how it is evaluated. A run has its agent's
 defaults, whatever they are, and what `--set` changes for all. DIR/runs gets what `idrl report`
-needs of each run, DIR/scores.csv a row for each evaluation of each seed. A command that is repeated
-runs what is missing. A score is the mean of the evaluations in the last quarter of a run, so that
-no lucky moment decides.
+needs of each run, DIR/scores.csv a row for each evaluation of each seed. A repeated command runs
+what is missing, and goes on with what `--limit` ended; with `--core` each process has a core of
+its own. A score is the mean of the evaluations in the last quarter of a run, so that no lucky
+moment decides.
 """
 
 from __future__ import annotations
@@ -19,14 +20,17 @@ import csv
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 AGENTS = ("dqn", "bootstrapped-dqn", "qr-dqn", "dqn-ids", "c51-ids", "qrdqn-ids")
+GRACE_S = 20  # for a checkpoint of what is ended
 EVALUATIONS = 20  # of a run: a score is the mean of the last five
 COLUMNS = ("task", "agent", "seed", "step", "of", "return_mean", "episodes")
 KEPT = ("config.toml", "run.json", "metrics.csv", "evaluations.csv", "distributions.csv")
@@ -43,8 +47,8 @@ class Task:
 
     `best` is the largest expected return (`exact`) or a score that is known to be good: Gymnasium's
     reward thresholds for acrobot and mountain_car; on breakout what `dqn` got after 300,000 steps
-    and on asterix its best seed (results/minatar). For space_invaders it is a round number, which
-    sets the unit of that row and decides nothing else.
+    and on asterix its best seed (results/minatar; by gymnax's rules). For space_invaders it is a
+    round number, which sets the unit of that row and decides nothing else.
     """
 
     name: str
@@ -92,7 +96,7 @@ REPORT = (
     Task("gymnax/FourRooms-misc", 60_000, 0.466, 1.0, sparse=True, window=2_010),
     Task("gymnax/UmbrellaChain-bsuite", 60_000, 0.0, 1.0, window=2_000),
     Task("deep_sea/14", 40_000, -0.005, 0.99, sparse=True),
-    Task("minatar/asterix?limit=1000", 300_000, 0.492, 8.1, exact=False, window=2_010),
+    Task("minatar/asterix?limit=1000", 300_000, 0.502, 8.1, exact=False, window=2_010),
     Task("minatar/space_invaders?limit=1000", 300_000, 4.09, 30.0, exact=False, window=2_010),
 )
 SUITES = {"development": DEVELOPMENT, "report": REPORT}
@@ -116,6 +120,8 @@ class Job:
         return out / "runs" / f"{name}-{self.seed}"
 
     def command(self, out: Path) -> list[str]:
+        if any(self.folder(out).glob("checkpoints/*")):  # ended by a limit
+            return [sys.executable, "-m", "idrl.cli", "train", "--resume", str(self.folder(out))]
         every, task = self.steps // EVALUATIONS, self.task
         lengths = (f"evaluation.every_steps={every}", f"evaluation.steps={5 * task.window}",
                    "evaluation.envs=5")  # fmt: skip
@@ -162,33 +168,52 @@ def record(job: Job, out: Path) -> int:
     return len(rows)
 
 
-def run_all(jobs: Sequence[Job], out: Path, at_once: int, limit: float) -> list[str]:
-    """At most `at_once` processes; after `limit` seconds no more, and what runs is ended. What
-    failed or was ended is returned, one line each."""
+def pinned(core: int | None) -> dict[str, Any]:
+    """How a process is started that has one core alone, where the system can do that."""
+    if core is None or not hasattr(os, "sched_setaffinity"):
+        return {}
+    return {"preexec_fn": lambda: os.sched_setaffinity(0, {core})}
+
+
+def run_all(
+    jobs: Sequence[Job], out: Path, at_once: int, limit: float, cores: Sequence[int | None] = ()
+) -> list[str]:
+    """At most `at_once` processes; after `limit` seconds no more, and what runs writes a checkpoint
+    and ends. What failed or was ended is returned, one line each. `cores`: one for each process at
+    a time, or none."""
     deadline, waiting = time.monotonic() + limit, list(jobs)
-    running: dict[Job, tuple[subprocess.Popen, float]] = {}
+    running: dict[Job, tuple[subprocess.Popen, float, int | None]] = {}
+    free = list(cores) or [None] * at_once
     failures = []
     environment = os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     (out / "logs").mkdir(parents=True, exist_ok=True)
     while waiting or running:
         late = time.monotonic() >= deadline
         while waiting and len(running) < at_once and not late:
-            job = waiting.pop(0)
-            folder = job.folder(out)
-            shutil.rmtree(folder, ignore_errors=True)  # of a run that was ended: begin again
-            with open(out / "logs" / f"{folder.name}.txt", "w", encoding="utf-8") as log:
+            job, core = waiting.pop(0), free.pop(0)
+            folder, command = job.folder(out), job.command(out)
+            if "--resume" not in command:
+                shutil.rmtree(folder, ignore_errors=True)  # of one that had no checkpoint yet
+            with open(out / "logs" / f"{folder.name}.txt", "a", encoding="utf-8") as log:
                 process = subprocess.Popen(
-                    job.command(out), stdout=log, stderr=subprocess.STDOUT, env=environment
+                    command, stdout=log, stderr=subprocess.STDOUT, env=environment, **pinned(core)
                 )
-            running[job] = process, time.monotonic()
-        for job, (process, began) in list(running.items()):
-            if late and process.poll() is None:
-                process.kill()
-                process.wait()
+            running[job] = process, time.monotonic(), core
+        for process, *_ in running.values() if late else ():
+            process.send_signal(signal.SIGINT)
+        for job, (process, began, core) in list(running.items()):
+            if late:
+                try:
+                    process.wait(GRACE_S)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
             if process.poll() is None:
                 continue
             del running[job]
-            rows, took = record(job, out), time.monotonic() - began
+            free.append(core)
+            took = time.monotonic() - began
+            rows = record(job, out) if process.returncode == 0 else 0
             status = "" if process.returncode == 0 else f", ended with {process.returncode}"
             line = f"{job.agent} {job.task.name}: {rows} rows in {took:.0f} s{status}"
             print(line, flush=True)
@@ -255,6 +280,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--steps-share", type=float, default=1.0, help="of the full length")
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
+    parser.add_argument("--core", type=int, help="a core for each process, from this one on")
     parser.add_argument("--limit", type=float, default=float("inf"), help="seconds")
     parser.add_argument("--out", type=Path, default=Path("runs/untuned"))
     parser.add_argument("--table", action="store_true", help="print DIR/scores.csv as Markdown")
@@ -284,14 +310,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     done = finished(options.out / "scores.csv")
     jobs = [
         Job(task, agent, first, options.seeds, options.steps_share, tuple(options.settings))
+        for agent in sorted(options.agents, key=lambda name: not name.endswith("-ids"))
         for task in sorted(tasks, key=lambda t: -t.steps)  # the longest first: none waits for it
-        for agent in options.agents
     ]
     jobs = [job for job in jobs if not all(
         (job.task.name, job.agent, seed, job.steps) in done
         for seed in range(first, first + options.seeds)
     )]  # fmt: skip
-    failures = run_all(jobs, options.out, options.jobs, options.limit)
+    first_core = options.core
+    cores = [] if first_core is None else list(range(first_core, first_core + options.jobs))
+    failures = run_all(jobs, options.out, options.jobs, options.limit, cores)
     for line in failures:
         print(f"incomplete: {line}", file=sys.stderr)
     return 1 if failures else 0
