@@ -8,17 +8,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tomli_w
 
 import idrl
-from idrl.config import resolve
+from idrl.agents import make_agent
+from idrl.config import read_config, resolve
 from idrl.envs import make_env
 from idrl.envs.families.minatar import GAMES, OURS
 from idrl.envs.families.minatar.boards import LEFT, RIGHT, STILL
 from idrl.envs.families.minatar.by_gymnax import GymnaxGame
+from idrl.runs import policy
 from idrl.runs.session import make_program
+from idrl.runs.sizing import shapes
+from idrl.schema import to_dict
 from idrl.storage import checkpoint
 from idrl.storage.folder import FORMAT
 from idrl.storage.older import in_todays_words
+from idrl.sweep import folder as studies
+from idrl.sweep.job import Job
 from idrl.training.loop import train
 
 KEY = jax.random.key(0)
@@ -155,6 +162,30 @@ def test_names_in_folders_of_before_say_whose_rules_they_had():
     for before, today in told.items():
         assert in_todays_words({"env": before}, 2) == {"env": today}
         assert in_todays_words({"env": before}, FORMAT) == {"env": before}
+
+
+def test_models_studies_and_configs_of_before_keep_their_rules(tmp_path, monkeypatch):
+    config, today = resolve("dqn", "minatar/asterix"), "minatar/asterix?rules=gymnax"
+    written = to_dict(config)
+    agent = make_agent(config.spec, (10, 10, 4), 5)
+    weights = jax.tree.map(lambda x: np.zeros(x.shape, np.float32), shapes(agent))
+    job = Job("one", "dqn", config.env, 0, 1, config.training.steps, {}, written)
+    data = {"agents": ["dqn"], "envs": [config.env]}
+    for version, name in ((1, today), (2, config.env)):
+        where = tmp_path / str(version)
+        where.mkdir()
+        with monkeypatch.context() as patch:
+            patch.setattr(policy, "MODEL_FORMAT", version)
+            policy.Policy(config, agent, *weights, 0).save(where / "model.safetensors")
+            patch.setattr(studies, "FORMAT", version)
+            studies.StudyFolder.create(str(where / "study"), data, "study", [job])
+        assert idrl.load(where / "model").config.env == name
+        (kept,) = studies.StudyFolder.open(str(where / "study")).jobs.values()
+        assert (kept.env, kept.config["env"]) == (name, name)
+        (where / "config.toml").write_text(tomli_w.dumps(written))
+        assert resolve(None, None, file=read_config(where / "config.toml")).env == config.env
+        (where / "run.json").write_text(f'{{"format": {version + 1}}}')
+        assert resolve(None, None, file=read_config(where / "config.toml")).env == name
 
 
 @pytest.mark.slow

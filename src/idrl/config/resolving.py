@@ -19,7 +19,8 @@ from idrl.errors import IdrlError
 from idrl.networks.heads import Head
 from idrl.networks.trunks import Trunk
 from idrl.schema import Part, build, current_names, merge, parse_assignment, to_dict
-from idrl.storage.files import read_toml
+from idrl.storage.files import read_json, read_toml
+from idrl.storage.older import in_todays_words
 from idrl.training.spec import Evaluation, Training
 
 
@@ -182,5 +183,9 @@ def assignments(texts: Iterable[str]) -> list[dict[str, Any]]:
 
 
 def read_config(path: str | Path) -> dict[str, Any]:
-    """The settings in a TOML file."""
-    return read_toml(Path(path), f"config file {str(path)!r}", named=True)
+    """The settings in a TOML file. In a run folder of an older format, names may mean what they
+    meant then."""
+    path = Path(path)
+    data = read_toml(path, f"config file {str(path)!r}", named=True)
+    about = path.with_name("run.json")
+    return in_todays_words(data, read_json(about).get("format")) if about.is_file() else data

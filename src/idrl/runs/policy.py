@@ -20,12 +20,15 @@ from idrl.ids import Decided, Decision
 from idrl.runs.reading import build_config, modules_of
 from idrl.runs.sb3 import Sb3Model
 from idrl.runs.sizing import memory, parameters, shapes
-from idrl.schema import current_names, to_dict
+from idrl.schema import to_dict
 from idrl.storage.arrays import check_finite, read_arrays, read_metadata, write_arrays
 from idrl.storage.files import count, parse_json, shapes_of, sync
+from idrl.storage.folder import FORMAT
+from idrl.storage.older import in_todays_words
 from idrl.system import plugins, words
 
-MODEL_FORMAT = 1
+MODEL_FORMAT = 2
+_RUN_FORMAT = {1: 2, MODEL_FORMAT: FORMAT}  # whose words a file of each format has
 
 
 class Policy:
@@ -207,16 +210,19 @@ def load_policy(path: Path) -> Policy:
     if text is None:
         raise IdrlError(f"{name} holds no agent of idrl; agent.save(…) writes such a file.")
     about = parse_json(text, f"what {name} says of its agent")
-    if about.get("format") != MODEL_FORMAT:
+    version = about.get("format")
+    if type(version) is not int or version not in _RUN_FORMAT:
         raise IdrlError(
-            f"{name} has model format {words.value(about.get('format'))}, written by idrl "
+            f"{name} has model format {words.value(version)}, written by idrl "
             f"{str(about.get('version'))[:20]!r}; this idrl {metadata.version('idrl')} reads "
-            f"{MODEL_FORMAT}."
+            f"formats up to {MODEL_FORMAT}."
         )
     wanted = about.get("plugins", [])
     if not plugins.are_plugins(wanted):
         raise IdrlError(f"{name} says plugins = {words.value(wanted)}, which is not valid.")
-    config = build_config(current_names(about.get("config", {})), wanted, f"the agent in {name}")
+    said = about.get("config")
+    said = in_todays_words(said if isinstance(said, dict) else {}, _RUN_FORMAT[version])
+    config = build_config(said, wanted, f"the agent in {name}")
     agent = make_agent(config.spec, *shapes_of(about, name))
     params, prior = shapes(agent)
     if 4 * parameters(agent) > memory():

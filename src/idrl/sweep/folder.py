@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import tomli_w
 
 from idrl.errors import IdrlError
+from idrl.storage import folder as runs
 from idrl.storage.files import (
     Fits,
     check_entries,
@@ -32,7 +33,8 @@ from idrl.system import words
 
 FAILURES = 3  # of its own accord; then a run is set aside
 LOSSES = 10  # with its worker or node: no fault of the run's, unless it goes on for ever
-FORMAT = 1
+FORMAT = 2
+_RUN_FORMAT = {1: 2, FORMAT: runs.FORMAT}  # whose words the jobs of each format have
 _LARGEST_JOBS = 2**27  # bytes; a run takes about two thousand
 
 
@@ -93,9 +95,12 @@ class StudyFolder:
             raise IdrlError(f"{where!r} is not the folder of a study: it has no sweep.json.")
         try:
             about = parse_json(said, "sweep.json")
-            if about.get("format") != FORMAT:
-                told = words.value(about.get("format"))
-                raise IdrlError(f"sweep.json has format {told}, and this idrl reads {FORMAT}.")
+            version = about.get("format")
+            if type(version) is not int or version not in _RUN_FORMAT:
+                told = words.value(version)
+                raise IdrlError(
+                    f"sweep.json has format {told}, and this idrl reads formats up to {FORMAT}."
+                )
             if not is_name(about.get("name")) or not isinstance(about.get("study"), dict):
                 raise IdrlError("sweep.json has no valid name and study.")
             named = about.setdefault("plugins", [])
@@ -106,7 +111,7 @@ class StudyFolder:
                 )
             folder = cls(store, about, about["name"])
             listed = parse_json(store.read("jobs.json", _LARGEST_JOBS) or "[]", "jobs.json", list)
-            jobs = [Job.read(job) for job in listed]
+            jobs = [Job.read(job).today(_RUN_FORMAT[version]) for job in listed]
         except IdrlError as error:
             raise IdrlError(f"the study in {where!r} cannot be read: {error}") from None
         if not jobs and not folder.study.search:  # a search adds its runs as it goes

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from idrl.errors import IdrlError
 from idrl.storage.files import Fits, check_entries, count, number, text
+from idrl.storage.older import in_todays_words
 from idrl.system import words
 
 
@@ -51,6 +52,11 @@ class Job:
                     f"{what} says {name} = {ours} of {job.name}, and its config {theirs}."
                 )
         return job
+
+    def today(self, version: int) -> Job:
+        """In the words of this idrl, if they were those of run folders of format `version`."""
+        config = in_todays_words(self.config, version)
+        return replace(self, config=config, env=config["env"])
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
