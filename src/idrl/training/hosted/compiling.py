@@ -41,7 +41,7 @@ def compile_ahead(program: Any, fresh: bool, iteration: int) -> None:
     if c.eval_every_steps < c.steps_at(c.total):  # else the first is at the end
         compile(p.evaluator._choose, *p.evaluator.chosen_from(state))
         score = jax.eval_shape(jax.vmap(score_of, 1), _ends(p.seeds))
-        compile(p._keep, state, p._placed(score))
+        compile(p._keep, state, score)  # which comes from the host
     p._ahead.that_is_all()
 
 

@@ -28,7 +28,7 @@ def begun_from(program: Any) -> tuple[Any, Any]:
 
 
 def state_like(program: Any) -> TrainState:
-    """Of a whole state; of the journal's actions nobody knows how many there are."""
+    """Of a whole state; the number of the journal's actions is unknown."""
     state = jax.eval_shape(program._begin.jitted, *begun_from(program))
     count = program.seeds * program.envs
     journal = fleets.open_journal(program.env, np.zeros(count, np.int64))
