@@ -15,6 +15,9 @@ import pytest
 
 import idrl
 from idrl.cli.app import main
+from idrl.errors import IdrlError
+from idrl.runs import loading
+from idrl.system import devices
 
 SMALL = [
     "--set", "trunk.hidden=16", "heads.q.hidden=16", "heads.q.k=3", "training.log_every_steps=50",
@@ -153,6 +156,20 @@ def test_evaluate_and_explain(trained, capsys):
     assert (run / "explain.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_evaluate_is_made_deterministic_before_a_model_is_loaded(monkeypatch):
+    """Loading one uses JAX, and then it is too late."""
+    called = []
+
+    def note(name):
+        called.append(name)
+        raise IdrlError("enough")
+
+    monkeypatch.setattr(devices, "prepare", lambda **how: called.append(how))
+    monkeypatch.setattr(loading, "open_agent", note)
+    assert main(["evaluate", "model", "--deterministic"]) == 2
+    assert called == [{"deterministic": True}, "model"]
+
+
 def test_list_names_everything(capsys):
     assert main(["list"]) == 0
     out = capsys.readouterr().out
@@ -213,7 +230,9 @@ def test_load_predicts_and_explains(trained):
         (["train", "--resume", "taken"], "not a run folder"),
         (["train", "--resume", "taken", "--steps", "5"], "not a run folder"),
         (["train", "--resume", "taken", "--out", "x"], "stays in its folder"),
-        (["evaluate", "nowhere"], "no run folder"),
+        (["evaluate", "nowhere"], "no run folder or model file 'nowhere'"),
+        (["evaluate", "n" * 250], "no run folder or model file"),
+        (["train", "--resume", "n" * 300], "no run folder"),
         (["evaluate", "taken"], "not a run folder"),
         (["explain", "taken"], "not a run folder"),
         (["list", "agentz"], "invalid choice"),
@@ -245,7 +264,7 @@ def test_foreign_code_cannot_end_a_command_as_if_it_were_done(monkeypatch, capsy
     def leave(run):
         raise SystemExit(0)
 
-    monkeypatch.setattr("idrl.runs.loading.open_run", leave)
+    monkeypatch.setattr("idrl.runs.loading.open_agent", leave)
     assert main(["evaluate", "run"]) == 1
     assert "`idrl evaluate` is not finished: code that it called raised" in capsys.readouterr().err
 

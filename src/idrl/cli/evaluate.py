@@ -29,8 +29,11 @@ def _evaluate(options, console) -> int:
     from idrl.runs import api
     from idrl.runs.loading import open_agent
     from idrl.runs.policy import Policy
+    from idrl.system.devices import prepare
     from idrl.system.tables import TextTable
 
+    if options.deterministic:
+        prepare(deterministic=True)  # to load a model file is to use JAX
     run = open_agent(options.run)
     fixed = not isinstance(run, Policy) and run.deterministic
     score = api.evaluate(
@@ -52,7 +55,8 @@ def _evaluate(options, console) -> int:
     if not cuts.any():
         heads, together = heads[:-1], together[:-1]
         rows = [row[:-1] for row in rows]
-    title = f"{words.title(run.config.agent, run.config.env)}, best weights"
+    which = "" if isinstance(run, Policy) else ", best weights"
+    title = words.title(run.config.agent, run.config.env) + which
     below = [together] if len(rows) > 1 else []
     console.print(TextTable(heads, rows, title, notes, below=below))
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,16 +25,16 @@ def open_agent(path: str | Path | Run) -> Run | Policy:
     if isinstance(path, Run):
         return path
     file = model_file(path)
+    if file is None and not os.path.exists(path):
+        raise IdrlError(f"there is no run folder or model file {str(path)!r}.")
     return open_run(path) if file is None else load(file)
 
 
 def model_file(path: str | Path) -> Path | None:
     """The file that `path` names; none where it names a folder, or nothing."""
     path = Path(path)
-    if path.is_file():
-        return path
-    whole = path.with_name(path.name + MODEL) if path.name else path
-    return whole if whole.is_file() and not path.exists() else None
+    whole = path.with_name(path.name + MODEL) if path.name and not os.path.exists(path) else path
+    return whole if os.path.isfile(whole) else None
 
 
 def load(
@@ -55,6 +56,8 @@ def load(
             raise IdrlError(f"{str(path)!r} holds one agent: omit seed={seed}.")
         if at is not None:
             raise IdrlError(f"{str(path)!r} holds one agent: omit at={at}.")
+        if weights != "best":
+            raise IdrlError(f"{str(path)!r} holds one agent: omit weights={weights!r}.")
         from idrl.runs.exporting import refusal
 
         told = refusal(file)

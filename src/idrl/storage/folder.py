@@ -84,7 +84,7 @@ class RunFolder:
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
         folder = cls(path)
-        if not folder.path.is_dir():
+        if not os.path.isdir(folder.path):  # also of a name that is too long for one
             raise IdrlError(f"there is no run folder {str(path)!r}.")
         if not folder.config.is_file() or not folder.about.is_file():
             raise IdrlError(

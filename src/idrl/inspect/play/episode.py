@@ -155,7 +155,8 @@ def _played(
 ) -> Episode:  # fmt: skip
     source = source if isinstance(source, Policy) else open_agent(source)
     if isinstance(source, Policy):
-        for name, value in (("seed", seed), ("at", at)):
+        other = None if weights == "best" else repr(weights)
+        for name, value in (("seed", seed), ("at", at), ("weights", other)):
             if value is not None:
                 raise IdrlError(f"a loaded agent has its seed and weights: omit {name}={value}.")
         policy, held, recorded = source, "", None
