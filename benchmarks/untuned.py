@@ -24,6 +24,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -119,8 +120,16 @@ class Job:
         name = re.sub(r"[^\w.=-]+", "-", f"{self.agent}-{self.task.name}")
         return out / "runs" / f"{name}-{self.seed}"
 
+    def begun(self, out: Path) -> bool:
+        """Whether there is a run of this length and these seeds that a limit ended."""
+        folder = self.folder(out)
+        if not any(folder.glob("checkpoints/*")):
+            return False
+        said = tomllib.loads((folder / "config.toml").read_text(encoding="utf-8"))
+        return (said["training"]["steps"], said["seeds"]) == (self.steps, self.seeds)
+
     def command(self, out: Path) -> list[str]:
-        if any(self.folder(out).glob("checkpoints/*")):  # ended by a limit
+        if self.begun(out):
             return [sys.executable, "-m", "idrl.cli", "train", "--resume", str(self.folder(out))]
         every, task = self.steps // EVALUATIONS, self.task
         lengths = (f"evaluation.every_steps={every}", f"evaluation.steps={5 * task.window}",

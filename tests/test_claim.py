@@ -21,7 +21,6 @@ from idrl.report.statistics import chance_better, estimate, iqm
 
 GAMES = ("minatar/breakout", "minatar/asterix")
 AGENTS = {"dqn": 4.0, "dqn-ids": 8.0, "c51-ids": 12.0}
-MODELS = sorted((Path(__file__).parents[1] / "results" / "models").glob("*.safetensors"))
 
 
 @pytest.fixture
@@ -37,7 +36,7 @@ def study(tmp_path):
     return folder
 
 
-def finish(path, agent):
+def finish(path, agent, seeds=range(100, 104), share=10):
     """With the metrics of a real run, and how it explores."""
     config = idrl.storage.files.read_toml(path / "config.toml")
     config["explore"]["kind"] = "ids" if agent.endswith("ids") else "epsilon_greedy"
@@ -45,8 +44,8 @@ def finish(path, agent):
     write_csv(
         path / "metrics.csv",
         [
-            {"seed": seed, "steps": step, "episode_return": step / 100, "not_greedy": 10 / step}
-            for seed in range(100, 104)
+            {"seed": seed, "steps": step, "episode_return": step / 100, "not_greedy": share / step}
+            for seed in seeds
             for step in range(10, 1001, 10)
         ],
     )
@@ -82,6 +81,37 @@ def test_what_is_collected_again_replaces_itself_alone(study, tmp_path):
     finish(more, "dqn")
     collecting.collect([more], out)
     assert len(rows(out / "evaluations.csv")) == 2 * 3 * 4 * 10 + 2 * 10
+
+
+def test_diagnostics_are_over_the_seeds_of_all_runs(study, tmp_path):
+    more = made_up_run(study / "more", "dqn-ids", GAMES[0], seeds=2, seed=104, distributions=True)
+    finish(more, "dqn-ids", seeds=range(104, 106), share=40)
+    collecting.collect([study], tmp_path)
+    found = rows(tmp_path / "diagnostics.csv")
+    wanted = (GAMES[0], "dqn-ids", "not_greedy")
+    steps = [row for row in found if (row["env"], row["agent"], row["quantity"]) == wanted]
+    assert len({row["steps"] for row in steps}) == len(steps) == collecting.POINTS
+    for row in steps:  # four seeds of one run, two of the other with four times as much
+        assert float(row["highest"]) == pytest.approx(4 * float(row["lowest"]), rel=1e-3)
+        assert float(row["mean"]) == pytest.approx(2 * float(row["lowest"]), rel=1e-3)
+
+
+def test_runs_with_settings_of_their_own_stand_beside_the_study(study, tmp_path):
+    out = tmp_path / "out"
+    words = ["collect", str(study), "--out", str(out)]
+    assert main(words) == 0
+    assert main(["collect", *(str(study / f"dqn-{game.replace('/', '-')}") for game in GAMES),
+                 "--out", str(out), "--variant", "Adam"]) == 0  # fmt: skip
+    section = scoring.section_of(out / "evaluations.csv")
+    for game in GAMES:
+        groups = section.tasks[game]
+        assert set(groups) == {*AGENTS, "dqn (Adam)"}
+        assert (groups["dqn (Adam)"].scores() == groups["dqn"].scores()).all()
+        plain, variant = groups["dqn"].look, groups["dqn (Adam)"].look
+        assert plain.colour == variant.colour
+        assert plain.dash != variant.dash
+    made = {sheet.name: sheet for sheet in tabulating.sheets(section)}
+    assert "dqn (Adam)" in [row[0] for row in made["improvement"].rows]
 
 
 def test_the_files_alone_give_the_scores_of_the_run_folders(study, tmp_path):
@@ -208,16 +238,8 @@ def test_a_model_is_played_scored_and_explained_without_its_run(tmp_path, monkey
     ):
         assert command(arguments) == 0
     assert {"play.html", "explain.png"} <= {path.name for path in tmp_path.iterdir()}
-    assert command(["play", name, "--seed", "5"]) == 2
-    assert "omit seed=5" in capsys.readouterr().err
+    for option, value in (("--seed", "5"), ("--weights", "latest"), ("--at", "5")):
+        assert command(["play", name, option, value]) == 2
+        assert f"omit {option[2:]}=" in capsys.readouterr().err
     with pytest.raises(IdrlError, match="none of these runs"):
         models.save_models([small.train(tmp_path / "other")], tmp_path / "m", agents=["dqn"])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("model", MODELS, ids=lambda path: path.stem)
-def test_models_that_come_along_play(model):
-    about = {row["file"]: row for row in rows(model.parent / models.INDEX)}[model.name]
-    episode = idrl.play(model, max_steps=5)
-    assert len(episode.action) > 0
-    assert f"{about['agent']} on {about['env']}, seed {about['seed']}" in episode.title

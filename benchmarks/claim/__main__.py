@@ -1,6 +1,7 @@
 """From finished studies to CSV files, tables, figures, models and a page.
 
     python -m benchmarks.claim collect STUDY-FOLDER... --out results/minatar
+    python -m benchmarks.claim collect OTHER-FOLDER --out results/minatar --variant Adam
     python -m benchmarks.claim tables minatar --out results/minatar
     python -m benchmarks.claim models STUDY-FOLDER... --agents dqn c51-ids
     python -m benchmarks.claim page minatar --out results/minatar
@@ -42,6 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     c = commands.add_parser("collect", help="CSV files of the finished runs of studies")
     c.add_argument("studies", nargs="+", help="folders of studies, or of runs")
     c.add_argument("--out", type=Path, required=True)
+    c.add_argument("--variant", default="", help="a word for runs with settings of their own")
     c.set_defaults(call=_collect)
     c = commands.add_parser("tables", help="tables and figures from those files")
     c.add_argument("study", help="the study by name: minatar, atari-short")
@@ -63,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _collect(options):
-    left_out = collect(options.studies, options.out)
+    left_out = collect(options.studies, options.out, options.variant)
     yield f"{options.out}: evaluations.csv, training.csv, diagnostics.csv"
     for one in left_out:
         yield "left out: " + ": ".join(one.shown)

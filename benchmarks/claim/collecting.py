@@ -33,24 +33,35 @@ ACTED, BELIEVED = ("not_greedy",), ("sigma2", "rho2", "regret", "info_gain", "ra
 Rows = list[dict[str, Any]]
 
 
-def collect(studies: Sequence[str | Path], out: Path) -> list[LeftOut]:
+def collect(studies: Sequence[str | Path], out: Path, variant: str = "") -> list[LeftOut]:
     """Write the three files; the runs that could not be read, with the reason.
 
     Args:
         studies: folders of studies, or of runs.
         out: the folder of the files.
+        variant: what tells these runs from those of the study, in a word: "Adam" makes rows of
+            `dqn (Adam)` beside those of `dqn`.
     """
     records, left_out = read_runs(studies)
+    if variant:
+        records = [_renamed(record, f"{record.agent} ({variant})") for record in records]
     made: dict[str, Rows] = {name: [] for name in FILES}
+    exploring: dict[tuple[str, str], list[Record]] = {}  # seeds of one agent in several runs
     for record in records:
         made["evaluations.csv"] += evaluations(record)
         made["training.csv"] += training(record)
         if record.config["explore"].get("kind") == "ids":
-            made["diagnostics.csv"] += diagnostics(record)
+            exploring.setdefault((record.env, record.agent), []).append(record)
+    for mine in exploring.values():
+        made["diagnostics.csv"] += diagnostics(mine)
     out.mkdir(parents=True, exist_ok=True)
     for name, rows in made.items():
         merge(out / name, FILES[name], rows)
     return left_out
+
+
+def _renamed(record: Record, agent: str) -> Record:
+    return record._replace(config=record.config | {"agent": agent})
 
 
 def merge(path: Path, columns: Sequence[str], rows: Rows) -> None:
@@ -115,15 +126,20 @@ def training(record: Record) -> Rows:
     ]
 
 
-def diagnostics(record: Record) -> Rows:
-    acted = _by_seed(read_table(record.path / "metrics.csv", ("seed", "steps"), ACTED))
-    believed = read_distributions(record.path)
-    found = {name: [thinned(mine, name) for mine in acted.values()] for name in ACTED}
-    for name in BELIEVED:
-        mine = _by_seed([row for row in believed if row["quantity"] == name])
-        found[name] = [thinned(rows, "p50") for rows in mine.values()]
+def diagnostics(records: Sequence[Record]) -> Rows:
+    """Of all seeds of an agent in a game: a mean over those of half of them would look the same, so
+    runs that share them are collected in one command."""
+    found: dict[str, list[list[tuple[int, float]]]] = {}
+    for record in records:
+        acted = _by_seed(read_table(record.path / "metrics.csv", ("seed", "steps"), ACTED))
+        believed = read_distributions(record.path)
+        for name in ACTED:
+            found.setdefault(name, []).extend(thinned(mine, name) for mine in acted.values())
+        for name in BELIEVED:
+            mine = _by_seed([row for row in believed if row["quantity"] == name])
+            found.setdefault(name, []).extend(thinned(rows, "p50") for rows in mine.values())
     return [
-        {**_named(record), "quantity": name, "steps": step, "mean": float(np.mean(values)),
+        {**_named(records[0]), "quantity": name, "steps": step, "mean": float(np.mean(values)),
          "lowest": min(values), "highest": max(values)}
         for name, seeds in found.items()
         for step, values in _together(seeds)

@@ -40,14 +40,16 @@ def save_models(
             continue
         policy = idrl.load(run)
         target = out / f"{name_of(config.env, config.agent)}{MODEL}"
-        policy.save(target)
         best = max(row["best"] for row in run.evaluations.where(seed=policy.seed))
+        if target in made and best <= float(index[target.name]["score"]):
+            continue  # other seeds of it, in a run of their own, did better
+        policy.save(target)
         index[target.name] = {
             "file": target.name, "agent": config.agent, "env": config.env, "seed": policy.seed,
             "score": f"{best:.4g}", "steps": config.training.steps,
             "kilobytes": round(target.stat().st_size / 1e3),
         }  # fmt: skip
-        made.append(target)
+        made += [] if target in made else [target]
     if not made:
         raise IdrlError("none of these runs is finished and of these agents and environments.")
     with open(out / INDEX, "w", encoding="utf-8", newline="") as file:

@@ -12,6 +12,7 @@ from benchmarks.claim.collecting import read
 from idrl.errors import IdrlError
 from idrl.report.grouping import Section, sections
 from idrl.report.reading import Record, Seed
+from idrl.report.style import look
 from idrl.sweep.jobs import combinations
 from idrl.sweep.study import find, parse
 
@@ -31,6 +32,10 @@ def section_of(file: Path) -> Section:
         told = "; ".join(section.title for section in found)
         raise IdrlError(f"{str(file)!r} has runs that cannot share a table: {told}.")
     (section,) = found
+    for groups in section.tasks.values():
+        for group in groups.values():
+            agent, _, variant = group.agent.partition(" (")
+            group.look = look(agent, bool(variant))
     if not section.of_atari:
         anchor(section)
     return section

@@ -49,7 +49,7 @@ def tabulate(out: Path, study: str, reference: Path | None = None) -> Path:
 def markdown(section: Section, study: str, drawn: list[tuple[str, str]]) -> str:
     missing = not_run(study, section)
     told = "\n".join(["Not run, or not to the end:", "", *(f"- {line}" for line in missing)])
-    parts = [f"<!-- python -m benchmarks.claim tables {study} writes this file -->"]
+    parts = [f"<!-- python -m benchmarks.claim tables {study} writes what follows -->"]
     parts += [told] if missing else []
     parts += [sheet.markdown().rstrip() for sheet in sheets(section)]
     parts += [f"![{name}]({FIGURES}/{name}.png)\n\n{about}." for name, about in drawn]
