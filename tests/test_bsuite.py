@@ -230,10 +230,15 @@ def test_bad_names_are_refused(name, sentence):
 
 @pytest.mark.parametrize("game", GAMES)
 def test_every_game_has_settings(game):
-    config = resolve("c51-ids", f"bsuite/{game}?noise=1.0")
-    assert config.training.steps == GAMES[game].episodes * GAMES[game].longest_steps
-    atoms = next(head for head in config.heads.values() if head.kind == "categorical")
-    assert atoms.v_min < GAMES[game].low < GAMES[game].high < atoms.v_max
+    """Nothing of the rule, the priors or the range is the game's own; ε does not begin at 1."""
+    for agent in ("dqn", "bootstrapped-dqn", "dqn-ids", "c51-ids", "qrdqn-ids"):
+        config, unknown = (resolve(agent, env) for env in (f"bsuite/{game}?noise=1.0", "acrobot"))
+        assert config.training.steps == GAMES[game].episodes * GAMES[game].longest_steps
+        assert config.heads == unknown.heads
+        assert config.learning.unit == "measured"
+        begin = "start" if agent == "dqn" else "epsilon_start"
+        assert (getattr(config.explore, begin), getattr(unknown.explore, begin)) == (0.05, 1.0)
+        assert config.explore == replace(unknown.explore, **{begin: 0.05})
 
 
 # -- scores -------------------------------------------------------------------------------------

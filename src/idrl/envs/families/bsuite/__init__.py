@@ -7,33 +7,31 @@ import numpy as np
 from idrl.envs.declaring import family
 from idrl.envs.drawings import car_on_hill, cart_and_pole
 from idrl.envs.families.bsuite.games import GAMES, make_bsuite
-from idrl.envs.presets import PresetContext, Settings, deep_exploration, discrete
+from idrl.envs.presets import PresetContext, Settings, discrete, small_control
 from idrl.envs.views import View
+from idrl.schema import merge
 
 
 @discrete
 def preset(task: PresetContext) -> Settings | None:
-    """deep_sea's network, optimiser and rule: bsuite judges one agent on all games, so nothing but
-    the range of returns may depend on the game."""
-    game, noise = GAMES.get(str(task.argument)), task.options["noise"]
+    """What unknown tasks get, with bsuite's counts: it judges one agent on all games, so nothing
+    of the rule, the priors or the range may depend on the game."""
+    game = GAMES.get(str(task.argument))
     if game is None:  # who makes it says so
         return None
     steps = game.episodes * game.longest_steps
-    # Noise of every step adds up to a return's: at most 1/(1-γ²) ≈ 50 steps' worth of variance.
-    spread = 3 * noise * min(game.longest_steps, 50) ** 0.5
-    settings = deep_exploration(10, episodes=0)
-    kinds = settings["kinds"]
-    kinds["categorical"] |= {"v_min": game.low - spread, "v_max": game.high + spread}
-    # Huber's clipped gradient lets Q creep (see small_control); bsuite's agents square errors too.
-    kinds["q"] = kinds["q"] | {"error": "squared"}
-    kinds["ensemble"] |= {"error": "squared"}
-    kinds["epsilon_greedy"] |= {"start": 0.05, "end": 0.05}  # bsuite's dqn
-    settings["learning"] |= {"learning_starts_steps": 128, "replay_capacity": 10_000}  # bsuite's
-    settings["training"] |= {"steps": steps, "log_every_steps": max(100, steps // 100)}
-    settings["evaluation"] = {
-        "every_steps": max(100, steps // 20), "steps": 10 * game.longest_steps, "envs": 1
-    }  # fmt: skip
-    return settings
+    settings = small_control(task)
+    # Every episode counts, so ε does not begin at 1; 0.05 is that of bsuite's dqn.
+    explore = {"epsilon_start": 0.05} if settings["explore"] else {}
+    return merge(settings, {
+        "kinds": {"epsilon_greedy": {"start": 0.05}},
+        "explore": explore,
+        "learning": {"learning_starts_steps": 128},  # bsuite's
+        "training": {"steps": steps, "envs": 1, "log_every_steps": max(100, steps // 100)},
+        "evaluation": {
+            "every_steps": max(100, steps // 20), "steps": 10 * game.longest_steps, "envs": 1,
+        },
+    })  # fmt: skip
 
 
 def view(seen: np.ndarray) -> View | None:

@@ -15,30 +15,22 @@ class BsuiteGame:
     line: str
     episodes: int  # of one bsuite run
     longest_steps: int  # of one episode
-    low: float  # discounted returns without noise, at γ = 0.99
-    high: float
     options: tuple[str, ...] = ()  # beside the noise
     optimum: float | None = None  # of an episode's expected return without noise, where known
 
 
 GAMES = {
-    "bandit": BsuiteGame(
-        "11 arms that pay 0, 0.1, …, 1 in random order", 10_000, 1, 0.0, 1.0, optimum=1.0
-    ),
+    "bandit": BsuiteGame("11 arms that pay 0, 0.1, …, 1 in random order", 10_000, 1, optimum=1.0),
     # nine moves reach every column of five
-    "catch": BsuiteGame(
-        "move a paddle under a falling ball, 10×5", 10_000, 9, -1.0, 1.0, optimum=1.0
-    ),
+    "catch": BsuiteGame("move a paddle under a falling ball, 10×5", 10_000, 9, optimum=1.0),
     "mountain_car": BsuiteGame(
-        "build momentum to leave a valley, 1000 steps at most", 1_000, 1_000, -100.0, 0.0
+        "build momentum to leave a valley, 1000 steps at most", 1_000, 1_000
     ),
-    "cartpole": BsuiteGame("keep a pole up, 1001 steps at most", 1_000, 1_001, 0.0, 100.0),
-    # a move costs 0.1: never more than 0.1/(1-γ) = 10 in all
+    "cartpole": BsuiteGame("keep a pole up, 1001 steps at most", 1_000, 1_001),
     "cartpole_swingup": BsuiteGame(
-        "swing a pole up first; moves cost", 1_000, 1_001, -10.0, 100.0,
-        ("height", "width"),
+        "swing a pole up first; moves cost", 1_000, 1_001, ("height", "width")
     ),
-}  # fmt: skip
+}
 
 
 def make_bsuite(game: str, noise: float = 0.0, **others: float) -> Env:
