@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import odd_envs  # noqa: F401  runs of its environments are read here
 import zstandard
 
 import idrl
