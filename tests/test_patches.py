@@ -8,19 +8,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from idrl.networks.layers import PatchConv
+from idrl.networks.layers import WIDE, PatchConv
 from idrl.training.batching import over_seeds
 
 
 @pytest.mark.parametrize("padding", ["VALID", "SAME"])
 @pytest.mark.parametrize(
-    ("side", "size", "stride"), [(84, 8, 4), (20, 4, 2), (21, 4, 2), (9, 3, 1), (10, 3, 1)]
+    ("side", "channels", "size", "stride"),
+    [(84, 4, 8, 4), (20, 32, 4, 2), (21, 3, 4, 2), (9, 64, 3, 1), (10, 3, 3, 1)],
 )
-def test_patches_equal_a_convolution(side, size, stride, padding):
-    """Values and gradients, of bytes taken by their scale where they are pixels."""
+def test_patches_equal_a_convolution(side, channels, size, stride, padding):
+    """Values, also where no gradient is taken, and gradients; of bytes taken by their scale where
+    they are pixels."""
     rng = np.random.default_rng(side)
     pixels = side == 84
-    x = rng.integers(0, 256, (2, side, side, 3), np.uint8)
+    x = rng.integers(0, 256, (2, side, side, channels), np.uint8)
     scale = 1 / 255 if pixels else 1.0
     if not pixels:
         x = x.astype(np.float32) / 255
@@ -36,9 +38,13 @@ def test_patches_equal_a_convolution(side, size, stride, padding):
             out = layer.apply(params, x)
             return (out * jnp.cos(jnp.arange(out.size)).reshape(out.shape)).sum(), out
 
-        grad = jax.grad(weighed, has_aux=True)
-        return grad(params, ours, x), grad(params, theirs, x * jnp.float32(scale))
+        def both(layer, x):
+            return jax.grad(weighed, has_aux=True)(params, layer, x), layer.apply(params, x)
 
+        return both(ours, x), both(theirs, x * jnp.float32(scale))
+
+    wide = channels * stride**2 >= WIDE
+    assert ("custom_vjp" in str(jax.make_jaxpr(ours.apply)(params, x))) == wide
     mine, reference = compared(params, x)
     jax.tree.map(
         lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4), mine, reference

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 from idrl.errors import IdrlError
 
 Initialiser = Callable[..., Any]
+WIDE = 64  # channels from which on shifted products are faster than patches; MinAtar's have ten
 
 # name: (scale, mode, distribution) of the weights, and whether biases are drawn too
 SCHEMES: dict[str, tuple[tuple[float, Any, Any], bool]] = {
@@ -155,7 +157,8 @@ class PatchConv(nn.Module):
     Where the stride divides the size, the input is first cut into blocks of stride × stride, so
     that a patch is a few whole blocks: Mnih et al.'s 8×8 every 4 pixels is 2×2 blocks. The weights
     are those of an ordinary convolution, `[size, size, channels, features]`; its input is taken
-    `scale` times. Patches are cut before bytes become numbers: there is less to move.
+    `scale` times. Patches are cut before bytes become numbers: there is less to move. On a CPU
+    nothing is cut where no gradient is taken (`_shifted`).
     """
 
     features: int
@@ -179,17 +182,43 @@ class PatchConv(nn.Module):
             kernel = kernel.reshape(blocks, stride, blocks, stride, -1).swapaxes(1, 2)
         else:
             blocks, step = size, stride
-        height, width = ((n - blocks) // step + 1 for n in x.shape[1:3])
-        patches = jnp.concatenate(
-            [
-                x[:, i : i + step * height : step, j : j + step * width : step]
-                for i in range(blocks)
-                for j in range(blocks)
-            ],
-            -1,
-        )
-        product = patches.astype(kernel.dtype) @ kernel.reshape(-1, self.features)
+        kernel = kernel.reshape(blocks, blocks, -1, self.features)
+        shifts = step == 1 and x.shape[-1] >= WIDE and jax.default_backend() == "cpu"
+        product = _shifted(x, kernel) if shifts else _patched(step, x, kernel)
         return (product if self.scale == 1 else product * self.scale) + bias
+
+
+def _patched(step: int, x: jax.Array, kernel: jax.Array) -> jax.Array:
+    """`[B, H, W, C]`, `[size, size, C, F]` → `[B, height, width, F]`: each patch times a matrix."""
+    size, _, _, features = kernel.shape
+    height, width = ((n - size) // step + 1 for n in x.shape[1:3])
+    patches = jnp.concatenate(
+        [
+            x[:, i : i + step * height : step, j : j + step * width : step]
+            for i in range(size)
+            for j in range(size)
+        ],
+        -1,
+    )
+    return patches.astype(kernel.dtype) @ kernel.reshape(-1, features)
+
+
+@jax.custom_vjp
+def _shifted(x: jax.Array, kernel: jax.Array) -> jax.Array:
+    """The same for a step of 1, as a sum of products of all of `x` by each place of the kernel: two
+    thirds of the time on a CPU for Mnih et al.'s layers. Its gradient would take half as long
+    again as that of patches, so where one is taken there are patches."""
+    size = kernel.shape[0]
+    height, width = (n - size + 1 for n in x.shape[1:3])
+    x = x.astype(kernel.dtype)
+    places = [(i, j) for i in range(size) for j in range(size)]
+    products = [(x @ kernel[i, j])[:, i : i + height, j : j + width] for i, j in places]
+    return functools.reduce(jnp.add, products)
+
+
+_shifted.defvjp(
+    lambda x, kernel: jax.vjp(functools.partial(_patched, 1), x, kernel), lambda pull, g: pull(g)
+)
 
 
 def _blocks(x: jax.Array, side: int) -> jax.Array:
