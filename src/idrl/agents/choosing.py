@@ -114,6 +114,10 @@ class Ids(WithEpsilon):
         return self.info_gain == "variance"
 
     @property
+    def rho2_is_variance(self) -> bool:
+        return self.noise in ("return", "added")
+
+    @property
     def example_agents(self) -> tuple[str, str]:
         return "c51-ids", "ddpg-ids"
 

@@ -101,6 +101,11 @@ class Rule(Part, category="rule"):
         return False
 
     @property
+    def rho2_is_variance(self) -> bool:
+        """Whether its ρ² is a learned variance of the return, not a ratio or a setting."""
+        return False
+
+    @property
     def without_epsilon(self) -> Rule:
         """The same rule without random actions on top of it."""
         return self

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 
+from idrl.agents.rule_base import Rule
 from idrl.training.loop import Progress
 
 _BEYOND = 0.5  # of the range of possible returns: bootstrapped values overshoot a little
@@ -15,7 +16,8 @@ _AT_ENDS = 0.3  # of the probability: before it has learned a head of 51 atoms h
 class Cautions:
     """Looks at the metrics of a run."""
 
-    def __init__(self) -> None:
+    def __init__(self, explore: Rule) -> None:
+        self.explore = explore
         self.told: set[str] = set()
         self.rewarded: np.ndarray | None = None  # [S] whether a reward was known one row ago
 
@@ -32,7 +34,10 @@ class Cautions:
             return
         if "return_high" in metrics and before is not None:
             bounds = metrics["return_low"], metrics["return_high"]
-            self._values(metrics["q_max"], *bounds, before[progress.alive])
+            judged = before[progress.alive] & (bounds[1] > bounds[0])
+            self._values(metrics["q_max"], *bounds, judged)
+            if self.explore.rho2_is_variance:
+                self._variances(metrics["rho2_max"], *bounds, metrics["unit"], judged)
         for name, share in metrics.items():
             if name.startswith("at_ends_") and share.max() > _AT_ENDS:
                 head = name.removeprefix("at_ends_")
@@ -47,7 +52,7 @@ class Cautions:
         self, largest: np.ndarray, low: np.ndarray, high: np.ndarray, judged: np.ndarray
     ) -> None:
         room = _BEYOND * (high - low)
-        wrong = judged & (high > low) & ((largest > high + room) | (largest < low - room))
+        wrong = judged & ((largest > high + room) | (largest < low - room))
         if wrong.any():
             i = int(np.flatnonzero(wrong)[0])
             self._say(
@@ -56,6 +61,22 @@ class Cautions:
                 f"none can be outside {low[i]:.3g} to {high[i]:.3g}: its values have run away. A "
                 "smaller optimiser.lr, less heads.q.prior_scale or a longer "
                 "learning.target_every_steps may help.",
+            )
+
+    def _variances(
+        self, largest: np.ndarray, low: np.ndarray, high: np.ndarray, unit: np.ndarray,
+        judged: np.ndarray,
+    ) -> None:  # fmt: skip
+        # No variance is above a quarter of the range's square; a rule may add a unit's.
+        wrong = judged & (largest > (high - low) ** 2 + unit**2)
+        if wrong.any():
+            i = int(np.flatnonzero(wrong)[0])
+            self._say(
+                "variances",
+                f"the agent believes that returns have a variance of {largest[i]:.3g}, and between "
+                f"{low[i]:.3g} and {high[i]:.3g} none is above {((high - low) ** 2 / 4)[i]:.3g}: "
+                "what its return head says has run away, so ρ² is not to be trusted. A smaller "
+                "optimiser.lr may help; explore.noise=constant does without that head.",
             )
 
     def _say(self, what: str, sentence: str) -> None:

@@ -204,7 +204,7 @@ def _train(
     c = program.cadence
     if state is not None and meta["iteration"] < c.total:
         tell(Doing(RESUMING, c.steps_at(meta["iteration"]), c.steps_at(c.total)))
-    saved, cautions = time.monotonic(), Cautions()
+    saved, cautions = time.monotonic(), Cautions(config.explore)
     clock = saved
     for progress in train(
         program, state, meta.get("iteration", 0), program.seed_keys(config.seed),
