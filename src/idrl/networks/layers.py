@@ -206,8 +206,8 @@ def _patched(step: int, x: jax.Array, kernel: jax.Array) -> jax.Array:
 @jax.custom_vjp
 def _shifted(x: jax.Array, kernel: jax.Array) -> jax.Array:
     """The same for a step of 1, as a sum of products of all of `x` by each place of the kernel: two
-    thirds of the time on a CPU for Mnih et al.'s layers. Its gradient would take half as long
-    again as that of patches, so where one is taken there are patches."""
+    thirds of the time on a CPU for Mnih et al.'s layers (`benchmarks/convolutions.py`). Its
+    gradient would take half as long again as that of patches, so there patches are cut."""
     size = kernel.shape[0]
     height, width = (n - size + 1 for n in x.shape[1:3])
     x = x.astype(kernel.dtype)
