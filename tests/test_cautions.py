@@ -44,7 +44,8 @@ def test_a_variance_beyond_all_returns_is_told_once():
 
 
 @pytest.mark.parametrize(
-    "explore", [Ids(noise="constant"), Ids(noise="normalized"), EpsilonGreedy()]
+    "explore",
+    [Ids(noise="constant"), Ids(noise="normalized"), Ids(noise="added", rho2=1e4), EpsilonGreedy()],
 )
 def test_other_noise_is_not_a_variance_of_returns(explore):
     assert said(explore, rho2_max=2e7) == []

@@ -180,11 +180,15 @@ def test_models_studies_and_configs_of_before_keep_their_rules(tmp_path, monkeyp
             patch.setattr(studies, "FORMAT", version)
             studies.StudyFolder.create(str(where / "study"), data, "study", [job])
         assert idrl.load(where / "model").config.env == name
-        (kept,) = studies.StudyFolder.open(str(where / "study")).jobs.values()
+        study = studies.StudyFolder.open(str(where / "study"))
+        (kept,) = study.jobs.values()
         assert (kept.env, kept.config["env"]) == (name, name)
+        assert study.study.groups[0].envs == (name,)  # what a search makes its trials of
         (where / "config.toml").write_text(tomli_w.dumps(written))
         assert resolve(None, None, file=read_config(where / "config.toml")).env == config.env
         (where / "run.json").write_text(f'{{"format": {version + 1}}}')
+        (where / "own.toml").write_text(tomli_w.dumps(written))
+        assert resolve(None, None, file=read_config(where / "own.toml")).env == config.env
         assert resolve(None, None, file=read_config(where / "config.toml")).env == name
 
 

@@ -115,7 +115,7 @@ class Ids(WithEpsilon):
 
     @property
     def rho2_is_variance(self) -> bool:
-        return self.noise in ("return", "added")
+        return self.noise == "return" or (self.noise == "added" and self.rho2 <= 1)
 
     @property
     def example_agents(self) -> tuple[str, str]:

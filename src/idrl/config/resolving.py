@@ -188,4 +188,6 @@ def read_config(path: str | Path) -> dict[str, Any]:
     path = Path(path)
     data = read_toml(path, f"config file {str(path)!r}", named=True)
     about = path.with_name("run.json")
-    return in_todays_words(data, read_json(about).get("format")) if about.is_file() else data
+    if path.name != "config.toml" or not about.is_file():
+        return data
+    return in_todays_words(data, read_json(about).get("format"))

@@ -28,7 +28,7 @@ from idrl.storage.older import in_todays_words
 from idrl.system import plugins, words
 
 MODEL_FORMAT = 2
-_RUN_FORMAT = {1: 2, MODEL_FORMAT: FORMAT}  # whose words a file of each format has
+_RUN_FORMAT = {1: 2, MODEL_FORMAT: FORMAT}  # whose words each has; 1 does not tell 1 from 2
 
 
 class Policy:

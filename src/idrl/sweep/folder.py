@@ -34,7 +34,7 @@ from idrl.system import words
 FAILURES = 3  # of its own accord; then a run is set aside
 LOSSES = 10  # with its worker or node: no fault of the run's, unless it goes on for ever
 FORMAT = 2
-_RUN_FORMAT = {1: 2, FORMAT: runs.FORMAT}  # whose words the jobs of each format have
+_RUN_FORMAT = {1: 2, FORMAT: runs.FORMAT}  # whose words each has; 1 does not tell 1 from 2
 _LARGEST_JOBS = 2**27  # bytes; a run takes about two thousand
 
 
@@ -110,6 +110,7 @@ class StudyFolder:
                     f"sweep.json says plugins = {words.value(named)}, which is not valid."
                 )
             folder = cls(store, about, about["name"])
+            folder.study = folder.study.today(_RUN_FORMAT[version])
             listed = parse_json(store.read("jobs.json", _LARGEST_JOBS) or "[]", "jobs.json", list)
             jobs = [Job.read(job).today(_RUN_FORMAT[version]) for job in listed]
         except IdrlError as error:

@@ -14,6 +14,7 @@ from typing import Any
 from idrl.errors import IdrlError, nearest
 from idrl.schema import build, flat
 from idrl.storage.files import read_toml
+from idrl.storage.older import in_todays_words
 from idrl.system import words
 
 STOPS = ("none", "median", "asha")
@@ -108,6 +109,15 @@ class Study:
     # of its runs: the longest first, so that short ones fill the gaps at the end; or environment
     # by environment, so that a study that is stopped has whole ones
     order: str = "longest"
+
+    def today(self, version: int) -> Study:
+        """In the words of this idrl, if they were those of run folders of format `version`."""
+
+        def names(envs: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(in_todays_words({"env": env}, version)["env"] for env in envs)
+
+        groups = (replace(group, envs=names(group.envs)) for group in self.groups)
+        return replace(self, groups=tuple(groups))
 
 
 _GROUP_KEYS = (
