@@ -264,6 +264,39 @@ def test_quantiles_spread_out_to_those_of_the_target():
     np.testing.assert_allclose(learned(jnp.zeros((1, 5))), target, atol=0.1)
 
 
+@pytest.mark.parametrize("kappa", [0.5, 1.0, 2.0])
+def test_quantiles_one_by_one_equal_all_pairs(monkeypatch, kappa):
+    """As a CPU sums them, and as a GPU does, with drawn fractions and another number of targets."""
+    (a_tm1, r_t, discount_t), predicted = transitions(3), normal(4, B, A, N)
+    batch = (a_tm1, r_t, discount_t, normal(5, B, A, N + 4), normal(6, B, A))
+    taus = jnp.asarray(np.random.default_rng(7).random((B, N)), jnp.float32)
+
+    def loss(predicted, a_tm1, r_t, discount_t, target, selector, taus):
+        return losses.quantile_loss(
+            predicted, a_tm1, r_t, discount_t, target, kappa, selector, taus
+        )
+
+    by_taus = jax.grad(lambda taus: loss(predicted[0], *(x[0] for x in batch), taus))
+    assert losses.one_by_one(), "tests run on a CPU"
+    np.testing.assert_array_equal(by_taus(taus[0]), 0)
+    alone = losses_and_gradients(loss, predicted, *batch, taus)
+    monkeypatch.setattr(losses, "one_by_one", lambda: False)
+    np.testing.assert_array_equal(by_taus(taus[0]), 0)
+    pairs = losses_and_gradients(loss, predicted, *batch, taus)
+    for x, y in zip(alone, pairs, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6)
+
+
+def test_mass_moved_one_by_one_equals_all_pairs(monkeypatch):
+    atoms, values = jnp.linspace(-2, 2, 9), normal(8, B, N, scale=2)
+    probs = jax.nn.softmax(normal(9, B, N))
+    project = jax.vmap(losses.project, (None, 0, 0))
+    alone = project(atoms, values, probs)
+    monkeypatch.setattr(losses, "one_by_one", lambda: False)
+    np.testing.assert_allclose(alone, project(atoms, values, probs), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(alone.sum(-1), 1, rtol=1e-5)
+
+
 def test_midpoints():
     np.testing.assert_allclose(losses.midpoints(4), [0.125, 0.375, 0.625, 0.875])
 

@@ -41,7 +41,7 @@ class _Implicit(nn.Module):
         else:
             taus = jnp.broadcast_to(losses.midpoints(samples), (count, samples))
         seen = self.distort(taus) if acting else taus  # type: ignore[operator]
-        waves = jnp.cos(jnp.pi * jnp.arange(self.embedding) * seen[..., None])
+        waves = cosines(jnp.arange(self.embedding) * seen[..., None])
         embed = nn.Dense(
             width, kernel_init=kernel_initialiser(self.scheme),
             bias_init=bias_initialiser(self.scheme, self.embedding),
@@ -49,6 +49,17 @@ class _Implicit(nn.Module):
         joined = features[:, None] * nn.relu(embed(waves))
         values = self.mlp(joined.reshape(count * samples, width))[:, 0]
         return Answers(values.reshape(count, samples, -1).swapaxes(1, 2), taus)
+
+
+def cosines(half_turns: jax.Array) -> jax.Array:
+    """cos πx. Reduced to a quarter turn and by its series (to y¹¹, the rest is below 6e-8): on a
+    CPU a tenth of the time of XLA's cosine, which was a quarter of an update of IQN."""
+    turns = 0.5 * half_turns
+    y = 2 * jnp.pi * (0.25 - jnp.abs(turns - jnp.round(turns)))  # cos 2πt = sin(π/2 - 2π|t|)
+    square, series = y * y, jnp.ones_like(y)
+    for n in (110, 72, 42, 20, 6):
+        series = 1 - square * series / n
+    return y * series
 
 
 @head("implicit")
