@@ -10,7 +10,7 @@ import optax
 import pytest
 
 from idrl.agents import Agent, AgentSpec
-from idrl.agents.agent import refresh_target
+from idrl.agents.agent import norm, refresh_target
 from idrl.agents.choosing import Greedy
 from idrl.agents.optimisers import Adam, RmsProp
 from idrl.config import resolve
@@ -29,6 +29,15 @@ def normal(seed, *shape):
 
 
 EXAMPLES = normal(3, B, OBS)  # what priors are measured on
+
+
+# -- gradients ---------------------------------------------------------------------------------
+
+
+def test_many_small_gradients_are_measured_whole():
+    """Together they are as many weights as a large matrix, of which rows would stand for all."""
+    grads = [jnp.zeros((240, 240)).at[:, 0].set(1.0) for _ in range(20)]
+    assert float(norm(grads)) == pytest.approx((20 * 240) ** 0.5)
 
 
 # -- layers ------------------------------------------------------------------------------------

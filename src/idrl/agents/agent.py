@@ -20,6 +20,7 @@ from idrl.replay.magnitudes import Magnitudes
 
 _LARGE = 2**20  # weights of a matrix whose reading and writing takes time
 _ROWS = 16
+_SMALL = 2**16  # weights of an array that takes less time than starting a kernel for it
 
 
 class AgentState(NamedTuple):
@@ -315,14 +316,18 @@ def refresh_target(state: AgentState, share: float = 1.0) -> AgentState:
 
 
 def norm(grads) -> jax.Array:
-    """Of all gradients; of a large matrix every 16th row stands for all, since reading it whole
-    once more would take 4% of an update on a GPU."""
+    """Of all gradients. Of a large matrix every 16th row stands for all, since reading it whole
+    once more would take 4% of an update on a GPU; small arrays are one, since a kernel each would
+    take as much."""
 
     def square(x):
-        if x.size < _LARGE:
+        if x.size < _LARGE or x.ndim < 2:
             return (x**2).sum()
         inputs = max(range(max(1, x.ndim - 1)), key=lambda axis: x.shape[axis])  # not the heads
         some = jax.lax.slice_in_dim(x, 0, None, _ROWS, inputs)
         return (some**2).sum() * (x.shape[inputs] / some.shape[inputs])
 
-    return sum(square(x) for x in jax.tree.leaves(grads)) ** 0.5
+    leaves = jax.tree.leaves(grads)
+    small = [x.ravel() for x in leaves if x.size < _SMALL]
+    others = [x for x in leaves if x.size >= _SMALL] + ([jnp.concatenate(small)] if small else [])
+    return sum(square(x) for x in others) ** 0.5

@@ -216,10 +216,8 @@ class Compiled(Learner):
             state, out = loop(self._iteration, state, start + jnp.arange(count - rest, count))
             parts.append(out)
         state = hold(state, before)
-        seen, metrics = zip(*parts, strict=True)
-        episodes, diagnostics = zip(*seen, strict=True)
-        means = [jax.tree.map(lambda x: x.mean(0), _joined(x, 1)) for x in (metrics, diagnostics)]
-        return state, (_joined(episodes, 2), means[0] | means[1])  # [vector steps, S, E]
+        episodes, told = zip(*parts, strict=True)
+        return state, (_joined(episodes, 2), _apart(_joined(told, 2)))  # [vector steps, S, E]
 
     def _iteration(self, state: TrainState, i) -> tuple[TrainState, Any]:
         c = self.cadence
@@ -229,9 +227,9 @@ class Compiled(Learner):
             return act(state, t, t * self.envs)
 
         t0 = c.warmup_vector_steps + i * c.vector_steps
-        state, seen = loop(vector_step, state, t0 + jnp.arange(c.vector_steps))
+        state, (episodes, diagnostics) = loop(vector_step, state, t0 + jnp.arange(c.vector_steps))
         state, metrics = self._updates(state, t0 + c.vector_steps, i * c.updates, c.updates)
-        return state, (seen, metrics)
+        return state, (episodes, _together(metrics | diagnostics))
 
     def evaluate(
         self, state: TrainState, number: Any, between: Between = nothing
@@ -314,6 +312,19 @@ class Compiled(Learner):
                 after = self._copy_target(after, np.int32(i + 1))
             one = after
         return ""
+
+
+def _together(numbers: dict[str, jax.Array]) -> dict[tuple[str, ...], jax.Array]:
+    """The means of `[times, S]` each, side by side under all their names: of a loop's outputs every
+    array is a kernel of its own in every turn."""
+    means = [x.mean(0) for x in numbers.values()]
+    return {tuple(numbers): jnp.stack(means, -1)[None]}
+
+
+def _apart(numbers: dict[tuple[str, ...], jax.Array]) -> dict[str, jax.Array]:
+    """Their means over all turns, `[S]` each by its name."""
+    ((names, values),) = numbers.items()
+    return dict(zip(names, jnp.moveaxis(values.mean(0), -1, 0), strict=True))
 
 
 def _joined(parts: Sequence[Any], leaf_axes: int) -> Any:

@@ -243,6 +243,9 @@ class Learner:
         # the replay need not travel through the loop.
         if batches is None:
             batches = self._draws(state, written, numbers)
+            if jax.default_backend() != "cpu":
+                # Else XLA finds the address of every pixel anew, and for each patch that it is in.
+                batches = jax.lax.optimization_barrier(batches)
         learn = over_seeds(self._learn, (0, None, None, 0))
         replay, nothing = state.replay, state.replay._replace(obs=None, facts=None)  # type: ignore[arg-type]
 
