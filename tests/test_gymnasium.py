@@ -220,20 +220,20 @@ def test_updates_see_the_rows_before_and_actions_the_weights_after(monkeypatch):
     a, b = program(Toy), program(Slow)
     queue = []
 
-    def watch(name, place):
+    def watch(name, number):
         inner = getattr(a, name)
 
         def call(*args):
-            queue.append((name, int(args[place])))
+            queue.append((name, int(number(args))))
             return inner(*args)
 
         monkeypatch.setattr(a, name, call)
 
-    watch("_act", 4)  # the vector step
+    watch("_act", lambda args: a.parcel.unpack(args[2])[0])  # the vector step
     update = a._update(1)
     monkeypatch.setattr(a, "_update", lambda count: a._one_update)
     a._one_update = update
-    watch("_one_update", 2)  # the rows written
+    watch("_one_update", lambda args: args[2])  # the rows written
     whole = collect(a)
     t = a.cadence.warmup_vector_steps
     assert queue[:4] == [
@@ -287,13 +287,13 @@ def test_the_replay_is_not_copied(agent, masked):
     p = program(toy, agent, seeds=1, learning={"replay_capacity": 2_000_000})
     like = p.like()
     state = like._replace(worlds=like.worlds.waiting)
-    shown = p._show(like.worlds.fleet)
+    parcel = p._packed(like.worlds.fleet, 0)
     numbers = [jax.ShapeDtypeStruct((), np.int32)] * 2
     told, metrics = p._zeros(state, like.worlds.fleet)
     replay = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state.replay))
     moving = state.replay, state.worlds
     for f, args in (
-        (p._act, (acting_view(state), moving, shown, told, numbers[0])),
+        (p._act, (acting_view(state), moving, parcel, told)),
         (p._update(1), (learning_view(state), metrics, *numbers)),
     ):
         memory = f.lower(*args).compile().memory_analysis()

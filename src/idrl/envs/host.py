@@ -83,6 +83,11 @@ class HostEnv:
         """Of what one environment shows at a time."""
         return self.obs_shape if self.stack == 1 else self.obs_shape[:-1]
 
+    @property
+    def allowed_like(self) -> tuple[tuple[int, ...], Any] | None:
+        """Shape and type of which actions one environment allows; None: always all."""
+        return ((self.num_actions,), bool) if self.masked else None
+
     def no_actions(self, count: int) -> np.ndarray:
         """Actions that tell `count` environments to do nothing: -1 each, or NaN in a box."""
         if self.action_box is None:

@@ -27,15 +27,15 @@ def compile_ahead(program: Any, fresh: bool, iteration: int) -> None:
     state = compile(p._begin, *given) if fresh else jax.eval_shape(p._begin.jitted, *given)
     state = p._placed(state)
     count = p.seeds * p.envs
-    shown = p._show(fleets.blank(p.env, count))
-    sums = p._placed(p._sums_like(state, shown))
+    blank = fleets.blank(p.env, count)
+    sums, parcel = p._placed(p._sums_like(state, p._show(blank))), p._packed(blank, 0)
     if p.host is None:  # else they go by the parts in which the host looks frames up
         for due in sorted(set(c.updates_due) - {0}):
             compile(p._update(due), learning_view(state), sums[1], number, number)
     moving = state.replay, state.worlds
     if fresh:
-        compile(p._try, acting_view(state), moving, shown, {}, number)
-    compile(p._act, acting_view(state), moving, shown, sums[0], number)
+        compile(p._try, acting_view(state), moving, parcel, {})
+    compile(p._act, acting_view(state), moving, parcel, sums[0])
     compile(p._renewed, learning_view(state), number)
     p._between_ahead(state, fresh and p.host is None)
     if c.eval_every_steps < c.steps_at(c.total):  # else the first is at the end

@@ -32,7 +32,6 @@ class Shown(NamedTuple):
     """What the environments show the device, `[S, E, ...]` each."""
 
     obs: Any
-    # `[S, E, 4]`: first, and of the row that waits reward, terminated, valid. One array: handing
-    # one over takes longer than what is in it.
+    # `[S, E, 4]`: first, and of the row that waits reward, terminated, valid
     facts: Any
     allowed: Any  # or None

@@ -16,6 +16,7 @@ from idrl.training.doing import Between, nothing
 from idrl.training.evaluation import Played, Score, score_of
 from idrl.training.hosted import fleet as fleets
 from idrl.training.hosted.fleet import NO_SEED, Fleet, by_seed
+from idrl.training.hosted.parcel import Parcel
 from idrl.training.hosted.window import Window
 from idrl.training.learner import SAME, SEEDS, Learner
 from idrl.training.program import TrainState
@@ -83,15 +84,19 @@ class HostEvaluator:
         self.agent, self.seeds, self.evaluation = learner.agent, learner.seeds, learner.evaluation
         self.env, self.learner = env.for_evaluation(), learner
         self.vectors: dict[int, Vector] = {}  # by environments of each seed
-        specs = (*(SEEDS,) * 7, SAME, SAME)
+        shown = self.env.shown_shape, self.env.obs_dtype
+        self.parcel = Parcel(shown, ((), bool), self.env.allowed_like)
+        specs = (*(SEEDS,) * 5, SAME)
         self._choose = Early(
             learner._over_devices(self._choose_all, specs, SEEDS), compiler_options=quick()
         )
         self._score = jax.jit(jax.vmap(score_of, 1), compiler_options=quick())
 
-    def _choose_all(self, params, prior, keys, obs, first, memory, allowed, number, t):
+    def _choose_all(self, params, prior, keys, memory, parcel, number):
         """By the evaluation rule; `number` is that of the evaluation, negative for a score.
-        `memory` is what was seen before and what the rule remembers."""
+        `memory` is what was seen before and what the rule remembers; `parcel` what is seen now, in
+        which step."""
+        t, (obs, first, allowed) = self.parcel.unpack(parcel)
 
         def one(params, prior, key_data, shown, first, memory, allowed):
             key = jax.random.wrap_key_data(key_data)
@@ -108,13 +113,14 @@ class HostEvaluator:
     def chosen_from(self, state: TrainState) -> tuple[Any, ...]:
         """What `_choose_all` is given in an evaluation, in shape; `state` may be shapes."""
         envs, agent = self.evaluation.envs, state.agent
-        shown = fleets.blank(self.env, self.seeds * envs)
-        obs, first, allowed = (
-            by_seed(x, self.seeds) for x in (shown.obs, shown.first, shown.allowed)
-        )
+        parcel = self.packed(fleets.blank(self.env, self.seeds * envs), 0)
         memory = self.learner._placed(jax.eval_shape(lambda: self.blank_memory(envs)))
-        number = np.int32(0)
-        return agent.params, agent.prior, state.key, obs, first, memory, allowed, number, number
+        return agent.params, agent.prior, state.key, memory, parcel, jnp.int32(0)
+
+    def packed(self, fleet: Fleet, t: int) -> np.ndarray:
+        """What the environments show, for step `t`."""
+        parts = (fleet.obs, fleet.first, fleet.allowed)
+        return self.parcel.pack(t, *(by_seed(part, self.seeds) for part in parts))
 
     def blank_memory(self, envs: int) -> Any:
         """What an evaluation begins with, of each seed: what was seen, what the rule remembers."""
@@ -179,15 +185,11 @@ class _Player:
     ):
         self.evaluator = evaluator
         self.fixed = (params, state.agent.prior, state.key)
-        self.number, self.t = np.int32(number), 0
+        self.number, self.t = jnp.int32(number), 0
         self.memory = evaluator.learner._spread(evaluator.blank_memory(envs))
 
     def act(self, fleet: Fleet) -> np.ndarray:
-        obs, first, allowed = (
-            by_seed(x, self.evaluator.seeds) for x in (fleet.obs, fleet.first, fleet.allowed)
-        )
-        action, self.memory = self.evaluator._choose(
-            *self.fixed, obs, first, self.memory, allowed, self.number, np.int32(self.t)
-        )
+        parcel = self.evaluator.packed(fleet, self.t)
+        action, self.memory = self.evaluator._choose(*self.fixed, self.memory, parcel, self.number)
         self.t += 1
         return fleets.for_all(action)

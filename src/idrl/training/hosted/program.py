@@ -34,6 +34,7 @@ from idrl.training.hosted.examples import random_examples
 from idrl.training.hosted.fleet import Ends, Fleet, HostRollout, by_seed
 from idrl.training.hosted.host_replay import HostReplay, apart, whole
 from idrl.training.hosted.locating import locate
+from idrl.training.hosted.parcel import Parcel
 from idrl.training.hosted.shapes import state_like, sums_like
 from idrl.training.hosted.tape import FrameTape
 from idrl.training.learner import SAME, SEEDS, STEPS_SEEDS, Learner
@@ -64,6 +65,8 @@ class Hosted(Learner):
         self.env = env
         self.frames = FrameTape(self) if env.stack > 1 else None
         self.host = HostReplay(self) if self.learning.replay_place == "host" else None
+        shown = env.shown_shape, env.obs_dtype
+        self.parcel = Parcel(shown, ((4,), np.float32), env.allowed_like)
         self.evaluator = HostEvaluator(self, env)
         self.vector: Vector | None = None
         self.now: HostEnvState | None = None  # where the vector's environments are
@@ -76,7 +79,7 @@ class Hosted(Learner):
         )
 
         def acting(rule, options=None):
-            specs = (SEEDS, SEEDS, SEEDS, SEEDS, SAME), (SEEDS, SEEDS, SEEDS)
+            specs = (SEEDS,) * 4, (SEEDS,) * 3
             act = over(functools.partial(self._act_all, rule), *specs)
             return Early(act, donate_argnums=used and (1, 3), compiler_options=options)
 
@@ -130,9 +133,12 @@ class Hosted(Learner):
         waiting = Waiting(obs, choice.action, choice.heads, choice.memory, shown.allowed)
         return waiting, choice.diagnostics, choice.action
 
-    def _act_all(self, rule, view: TrainState, moving, shown: Shown, diagnostics, t):
-        """`view` and `moving` are the parts of a state that acting reads and that it changes."""
+    def _act_all(self, rule, view: TrainState, moving, parcel, diagnostics):
+        """`view` and `moving` are the parts of a state that acting reads and that it changes;
+        `parcel` is what the environments show in which vector step."""
         replay, waiting = moving
+        t, parts = self.parcel.unpack(parcel)
+        shown = Shown(*parts)
         # Not `over_seeds`: a ring that gives up its axis of seeds to be written to is copied.
         replay = jax.vmap(self._write, (0, 0, 0, None))(replay, waiting, shown, t)
         decide = over_seeds(functools.partial(self._decide, rule), (0, 0, 0, None))
@@ -145,10 +151,8 @@ class Hosted(Learner):
             self.frames.record(rollout.t, rollout.fleet.obs)
         if self.host is not None and self.host.rows is not None:
             self.host.rows.write(rollout.t, by_seed(rollout.fleet.obs, self.seeds))
-        shown, moving = self._show(rollout.fleet), (state.replay, state.worlds)
-        moving, diagnostics, action = act(
-            acting_view(state), moving, shown, diagnostics, np.int32(rollout.t)
-        )
+        moving, parcel = (state.replay, state.worlds), self._packed(rollout.fleet, rollout.t)
+        moving, diagnostics, action = act(acting_view(state), moving, parcel, diagnostics)
         action.copy_to_host_async()  # asked for later, it would wait behind the updates
         return state._replace(replay=moving[0], worlds=moving[1]), diagnostics, action
 
@@ -298,6 +302,10 @@ class Hosted(Learner):
         facts = np.stack([fleet.first, fleet.reward, over, fleet.valid], -1).astype(np.float32)
         parts = (fleet.obs, facts, fleet.allowed)
         return Shown(*(by_seed(part, self.seeds) for part in parts))
+
+    def _packed(self, fleet: Fleet, t: int) -> np.ndarray:
+        """What the environments show, for vector step `t`."""
+        return self.parcel.pack(t, *self._show(fleet))
 
     def _split(self, state: TrainState, iteration: int) -> tuple[TrainState, HostRollout]:
         """The device's part of a state, and the environments."""
