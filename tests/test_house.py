@@ -2,7 +2,10 @@
 means one thing; few modules lie flat at the top. (What may import what is import-linter's.)"""
 
 import ast
+import re
+import tomllib
 from collections import defaultdict
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ from idrl.agents.optimisers import Optimiser
 from idrl.agents.rule_base import Rule
 from idrl.networks.heads import Head
 from idrl.networks.trunks import Trunk
+from idrl.storage.folder import versions
 
 SOURCE = Path(idrl.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -108,3 +112,20 @@ def test_no_class_name_is_there_twice():
 def test_few_modules_lie_flat_at_the_top():
     flat = sorted(path.stem for path in SOURCE.glob("*.py") if path.stem != "__init__")
     assert len(flat) <= 6, flat
+
+
+def test_the_version_is_said_once_and_needs_no_install(monkeypatch):
+    """A source tree on PYTHONPATH is not installed, and its runs and models say a version too."""
+    root = Path(__file__).parents[1]
+    project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["version"] == idrl.__version__
+
+    def unknown(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", unknown)
+    assert versions()["idrl"] == idrl.__version__
+    asked = [
+        path.name for path in FILES if re.search(r"metadata\.version\(.idrl", path.read_text())
+    ]
+    assert not asked

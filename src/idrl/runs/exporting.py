@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +23,7 @@ from idrl.actions import Box
 from idrl.errors import IdrlError, in_a_line
 from idrl.storage.files import open_plain, sync
 from idrl.system import words
+from idrl.system.version import VERSION
 
 RULES = ("evaluate", "explore")
 OUTPUTS = ("action", "mu", "sigma", "rho2", "info_gain", "ratio")
@@ -56,7 +56,7 @@ def export(policy: Any, path: str | Path, rule: str, mask: bool, dtype: str | No
     function = trace(policy, rule, mask=mask, dtype=dtype)
     about = {
         "format": "idrl policy 1",
-        "version": metadata.version("idrl"),
+        "version": VERSION,
         "agent": policy.config.agent,
         "env": policy.config.env,
         "seed": str(policy.seed),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from idrl.storage.files import count, parse_json, shapes_of, sync
 from idrl.storage.folder import FORMAT
 from idrl.storage.older import in_todays_words
 from idrl.system import plugins, words
+from idrl.system.version import VERSION
 
 MODEL_FORMAT = 2
 _RUN_FORMAT = {1: 2, MODEL_FORMAT: FORMAT}  # whose words each has; 1 does not tell 1 from 2
@@ -54,7 +54,7 @@ class Policy:
         path = Path(path)
         about = {
             "format": MODEL_FORMAT,
-            "version": metadata.version("idrl"),
+            "version": VERSION,
             "config": to_dict(self.config),
             "obs_shape": list(self.agent.obs_shape),
             **to_table(self.agent.actions),
@@ -214,7 +214,7 @@ def load_policy(path: Path) -> Policy:
     if type(version) is not int or version not in _RUN_FORMAT:
         raise IdrlError(
             f"{name} has model format {words.value(version)}, written by idrl "
-            f"{str(about.get('version'))[:20]!r}; this idrl {metadata.version('idrl')} reads "
+            f"{str(about.get('version'))[:20]!r}; this idrl {VERSION} reads "
             f"formats up to {MODEL_FORMAT}."
         )
     wanted = about.get("plugins", [])

@@ -38,6 +38,7 @@ from idrl.storage.older import in_todays_words
 from idrl.storage.records import Table
 from idrl.system import words
 from idrl.system.plugins import are_plugins
+from idrl.system.version import VERSION
 
 FORMAT = 3
 _READ = (1, 2, FORMAT)
@@ -45,7 +46,7 @@ TABLES = (
     "metrics", "evaluations", "episodes", "distributions", "timings", "sigma_map", "frozen",
 )  # fmt: skip
 _LIBRARIES = (
-    "idrl", "jax", "jaxlib", "flax", "optax", "gymnax", "gymnasium", "numpy", "safetensors",
+    "jax", "jaxlib", "flax", "optax", "gymnax", "gymnasium", "numpy", "safetensors",
 )  # fmt: skip
 
 
@@ -112,7 +113,7 @@ class RunFolder:
             wrote += f" (commit {str(commit)[:12]})"
         raise IdrlError(
             f"{str(self.path)!r} has run format {words.value(version)}; this idrl "
-            f"{metadata.version('idrl')} reads formats up to {FORMAT}. Use {wrote}, which can read "
+            f"{VERSION} reads formats up to {FORMAT}. Use {wrote}, which can read "
             "it."
         )
 
@@ -211,7 +212,7 @@ def describe() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    found = {}
+    found = {"idrl": VERSION}  # from a source tree it may run without being installed
     for name in _LIBRARIES:
         try:
             found[name] = metadata.version(name)
