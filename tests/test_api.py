@@ -247,7 +247,8 @@ def test_commands_are_functions_too(run, tmp_path):
     loaded = idrl.play(idrl.load(run, 1), acting="evaluate")
     assert loaded.action.tolist() == episode.action.tolist()
     assert repr(loaded).startswith("Episode(dqn-ids on deep_sea/4, seed 1, return ")
-    for wrong in ({"video": tmp_path / "x.avi"}, {"page": tmp_path}, {"acting": "greedy"}):
+    odd = ({"video": tmp_path / "x.avi"}, {"page": tmp_path}, {"acting": "greedy"}, {"episode": -1})
+    for wrong in odd:
         with pytest.raises(idrl.IdrlError):
             idrl.play(run, **wrong)
     why = idrl.explain(run, step=2)

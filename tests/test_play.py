@@ -19,6 +19,8 @@ from idrl.inspect.play.page import LIMIT, coarser, write_page
 from idrl.inspect.play.rows import Rows
 from idrl.inspect.play.sigma import read_sigma
 from idrl.inspect.play.views import drawn, small, view
+from idrl.inspect.walking import walk
+from idrl.training.seeding import seed_key
 from idrl.training.survey import Survey
 
 TINY = {
@@ -93,6 +95,21 @@ def test_an_episode_is_what_the_agent_thought(run, episode):
 def test_acting_by_the_evaluation_rule_is_greedy(run):
     episode = play(run.path, acting="evaluate")
     assert np.array_equal(episode.action, episode.greedy)
+
+
+@pytest.mark.parametrize("name", ["cartpole", "gym/CartPole-v1"])
+def test_another_number_is_another_episode(name):
+    env = make_env(name)
+    starts = [next(walk(env, seed_key(5), number=n)).obs.tolist() for n in (0, 1, 2, 1)]
+    assert starts[1] == starts[3]
+    assert len({tuple(start) for start in starts}) == 3
+
+
+def test_another_episode_is_of_the_same_task(run, episode):
+    """DeepSea draws what its actions mean once for a seed; its episodes have no chance."""
+    other = play(run.path, episode=2)
+    assert other.action.tolist() == episode.action.tolist()
+    assert other.title == f"{episode.title}, episode 2"
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ takes a fraction of a second; what opens, reads, checks and writes files is all 
 
 import contextlib
 import functools
+import inspect
 import io
 import json
 import os
@@ -16,7 +17,9 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax
 import mutations
@@ -38,6 +41,15 @@ class Slow(BaseException):
     """A case used up its time."""
 
 
+def replace(owner: Any, stand_in: Callable) -> None:
+    """What has the stand-in's name in a module or a class, if it takes the same arguments: else
+    every case that calls it would fail."""
+    name = stand_in.__name__
+    real, fake = (list(inspect.signature(f).parameters) for f in (getattr(owner, name), stand_in))
+    assert real == fake, f"{owner.__name__}.{name} takes {real}, its stand-in {fake}"
+    setattr(owner, name, stand_in)
+
+
 def stand_ins() -> None:
     """In place of what takes long."""
     os.fsync = lambda number: None
@@ -45,15 +57,15 @@ def stand_ins() -> None:
     learner._largest_block = functools.cache(lambda agent, seeds: 100)
     compiled._largest_block = learner._largest_block
 
-    def score(self, state, episodes, limit_steps):
+    def score_best(self, state, episodes, limit_steps):
         zeros = np.zeros(self.seeds, np.float32)
         return Score(*(zeros for _ in Score._fields[:-1]), {})
 
-    compiled.Compiled.score_best = score
+    replace(compiled.Compiled, score_best)
     one = np.zeros((1, 2), np.float32)
     step = np.zeros(1, np.int64)
 
-    def played(source, env, seed, weights, at, acting, max_steps):
+    def _played(source, env, seed, weights, at, acting, number, max_steps):
         policy = api.load(source, seed, weights, at=at)
         seen = episode.view("x", episode.Rows([np.zeros((4, 4))]))
         return episode.Episode(
@@ -62,7 +74,7 @@ def stand_ins() -> None:
             episode.read_sigma(Path(source), policy.seed),
         )  # fmt: skip
 
-    episode._played = played
+    replace(episode, _played)
 
     def drive(folder, engine, source, tell, show):
         folder.lock()
@@ -72,9 +84,16 @@ def stand_ins() -> None:
         finally:
             folder.unlock()
 
-    driving.drive = drive
-    probing.probe = lambda configs: speeds.KNOWN[-1]
-    engines.has_ray = lambda: False
+    replace(driving, drive)
+
+    def probe(configs):
+        return speeds.KNOWN[-1]
+
+    def has_ray():
+        return False
+
+    replace(probing, probe)
+    replace(engines, has_ray)
 
 
 def commands(name: str, box: Path, chance: random.Random) -> list[str]:
@@ -188,7 +207,8 @@ def main() -> None:
     signal.signal(signal.SIGPROF, slow)
     stand_ins()
     found = mutations.fields(kit)
-    for line in (["report", "out"], ["train", "--resume"], ["evaluate"]):  # what is loaded late
+    # What is loaded late, before memory and time are measured.
+    for line in (["report", "out"], ["train", "--resume"], ["evaluate"], ["play"]):
         mutations.fresh(kit, box)
         run, out = str(box / "kit" / "run"), str(box / "out")
         words = ["report", run, "-o", out] if line[0] == "report" else [*line, run]

@@ -33,6 +33,10 @@ def add_parser(commands) -> None:
         help="act by the rule it explores with (default), or the one it is evaluated with",
     )  # fmt: skip
     c.add_argument(
+        "--episode", type=int, default=0, metavar="N",
+        help="which episode: another number is another one (default: 0)",
+    )  # fmt: skip
+    c.add_argument(
         "--max-steps", type=_count, default=27_000, help="steps at most (default: 27,000)"
     )
     c.add_argument("--fps", type=_count, default=5, help="steps per second of the video")
@@ -52,7 +56,8 @@ def _play(options, console) -> int:
         page = (run.path if isinstance(run, Run) else Path()) / "play.html"
     episode = play(
         run, seed=options.seed, weights=options.weights, at=options.at, acting=options.act,
-        max_steps=options.max_steps, page=page, video=video, fps=options.fps,
+        episode=options.episode, max_steps=options.max_steps, page=page, video=video,
+        fps=options.fps,
     )  # fmt: skip
     steps, differ = len(episode.action), len(episode.disagreements)
     console.print(

@@ -26,17 +26,20 @@ class Sight(NamedTuple):
 
 
 def walk(
-    env: Env | HostEnv, key: jax.Array, advance: Callable | None = None
+    env: Env | HostEnv, key: jax.Array, advance: Callable | None = None, number: int = 0
 ) -> Generator[Sight, Any, None]:
-    """The episode that the seed with this key is shown in; takes actions, ends after the last.
-    `advance`: `jax.jit(env.step)`, which several episodes may share."""
+    """Episode `number` of those that the seed with this key is shown in; takes actions, ends after
+    the last. `advance`: `jax.jit(env.step)`, which several episodes may share."""
     if isinstance(env, HostEnv):
-        return _hosted(env.for_evaluation(), key)
-    return _on_device(env, key, advance or jax.jit(env.step))
+        return _hosted(env.for_evaluation(), key, number)
+    return _on_device(env, key, advance or jax.jit(env.step), number)
 
 
-def _on_device(env: Env, key: jax.Array, advance: Callable) -> Generator[Sight, Any, None]:
-    task = task_of(env, key)
+def _on_device(
+    env: Env, key: jax.Array, advance: Callable, number: int
+) -> Generator[Sight, Any, None]:
+    task = task_of(env, key)  # the same in all episodes
+    key = jax.random.fold_in(key, number) if number else key
     state, obs = env.reset(task, stream(key, "score"))
     mask = mask_of(env)
 
@@ -54,10 +57,10 @@ def _on_device(env: Env, key: jax.Array, advance: Callable) -> Generator[Sight, 
             return
 
 
-def _hosted(env: HostEnv, key: jax.Array) -> Generator[Sight, Any, None]:
+def _hosted(env: HostEnv, key: jax.Array, number: int) -> Generator[Sight, Any, None]:
     vector = env.make(1)
     try:
-        seed = env_seeds(jax.random.key_data(key)[None], "score", 0, 1)[0]
+        seed = env_seeds(jax.random.key_data(key)[None], "score", number, 1)[0]
         shown = vector.step(env.no_actions(1), seed)
         obs = None
         while True:

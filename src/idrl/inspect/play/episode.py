@@ -105,6 +105,7 @@ def play(
     weights: str = "best",
     at: int | None = None,
     acting: str = "explore",
+    episode: int = 0,
     max_steps: int = MAX_STEPS,
     page: str | Path | None = None,
     video: str | Path | None = None,
@@ -120,6 +121,7 @@ def play(
         at: a step whose weights the run kept, as for `idrl.load`.
         acting: `"explore"` acts by the rule it explores with, `"evaluate"` by the one it is
             evaluated with.
+        episode: which episode; the same number is the same one.
         max_steps: where to cut a long episode.
         page: an HTML file to write, as `Episode.save_page` does.
         video: an .mp4 or .gif to write, as `Episode.save_video` does.
@@ -127,18 +129,20 @@ def play(
     """
     if acting not in ("explore", "evaluate"):
         raise IdrlError(f"acting is {acting!r}; it must be 'explore' or 'evaluate'.")
+    if not 0 <= episode < 2**31:
+        raise IdrlError(f"episode is {episode}; it must be a whole number from 0 to 2147483647.")
     if page is not None:
         _target(page)
     if video is not None:
         from idrl.inspect.play.video import check_target
 
         check_target(_target(video))
-    episode = _played(run, env, seed, weights, at, acting, max_steps)
+    played = _played(run, env, seed, weights, at, acting, episode, max_steps)
     if page is not None:
-        episode.save_page(page)
+        played.save_page(page)
     if video is not None:
-        episode.save_video(video, fps)
-    return episode
+        played.save_video(video, fps)
+    return played
 
 
 def _target(path: str | Path) -> Path:
@@ -151,7 +155,7 @@ def _target(path: str | Path) -> Path:
 
 def _played(
     source: Any, env: Any, seed: int | None, weights: str, at: int | None, acting: str,
-    max_steps: int,
+    number: int, max_steps: int,
 ) -> Episode:  # fmt: skip
     source = source if isinstance(source, Policy) else open_agent(source)
     if isinstance(source, Policy):
@@ -175,18 +179,20 @@ def _played(
     name = config.env if env is None else world.name
     check_fits(world, policy.agent.obs_shape, policy.agent.actions)
     recorder = DecisionRecorder(policy.agent, acting)
-    episode = recorded_episode(recorder, policy, _drawn(world), name, max_steps)
+    episode = recorded_episode(recorder, policy, _drawn(world), name, max_steps, number=number)
+    held += f", episode {number}" if number else ""
     return episode._replace(title=f"{episode.title}{held}", sigma_map=recorded)
 
 
 def recorded_episode(
     recorder: DecisionRecorder, policy: Policy, world: Env | HostEnv, name: str, max_steps: int,
-    advance: Callable | None = None,
+    advance: Callable | None = None, number: int = 0,
 ) -> Episode:  # fmt: skip
-    """One episode of these weights in `world`, which goes by `name`; `advance` as in `walk`."""
+    """One episode of these weights in `world`, which goes by `name`; `advance` and `number` as in
+    `walk`."""
     recorder.begin(policy)
     config = policy.config
-    steps = walk(world, seed_key(policy.seed), advance)
+    steps = walk(world, seed_key(policy.seed), advance, number)
     sight, kept, seen = next(steps), _Kept(), Rows()
     pictured = sight.picture is not None
     while not sight.over and len(seen) < max_steps:
