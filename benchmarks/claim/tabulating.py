@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -37,9 +39,11 @@ def tabulate(out: Path, study: str, reference: Path | None = None) -> Path:
     for old in folder.glob("*.png"):
         old.unlink()
     published = read_reference(reference) if reference else {}
-    drawn = write_figures(
-        section, folder, band="interval", reference=published, endings=("png",)
-    )  # fmt: skip
+    how: dict[str, Any] = {"band": "interval", "reference": published, "endings": ("png",)}
+    write_figures(section, folder, **how)
+    curves = (folder / "curves.png").read_bytes()  # of all; what sums games up is of fewer
+    drawn = write_figures(whole_variants(section), folder, **how)
+    (folder / "curves.png").write_bytes(curves)
     drawn += write_diagnostics(read(out / "diagnostics.csv"), folder)
     target = out / "benchmark.md"
     target.write_text(markdown(section, study, drawn), encoding="utf-8")
@@ -66,12 +70,33 @@ def sheets(section: Section) -> list[Sheet]:
     ]
     if section.of_atari:
         made.append(game_table(section, percent=True))
-    if not section.common():
+    summed = whole_variants(section)
+    if not summed.common():
         return made
-    made += [aggregates(section), shares(section)]
-    if OVER in section.labels() and len(section.labels()) > 1:
-        made.append(improvement(section, over=OVER))
+    first = aggregates(summed)
+    omitted = [label for label in section.labels() if label not in summed.labels()]
+    if omitted:
+        told = ", ".join(omitted)
+        first.notes.append(f"Not in every game, so omitted: {told}.")
+    made += [first, shares(summed)]
+    if OVER in summed.labels() and len(summed.labels()) > 1:
+        made.append(improvement(summed, over=OVER))
     return made
+
+
+def whole_variants(section: Section) -> Section:
+    """Without the variants that some game has not been played by: tables that sum games up are over
+    those that all have played, and would lose it for the agents of the study too."""
+    partial = {
+        label
+        for label in section.labels()
+        if " (" in label and any(label not in groups for groups in section.tasks.values())
+    }
+    tasks = {
+        task: {label: group for label, group in groups.items() if label not in partial}
+        for task, groups in section.tasks.items()
+    }
+    return replace(section, tasks=tasks)
 
 
 def _last(group: Group) -> np.ndarray:
@@ -81,14 +106,15 @@ def _last(group: Group) -> np.ndarray:
 def games(
     section: Section, title: str, what: str, score: Callable[[Group], np.ndarray]
 ) -> Sheet:  # fmt: skip
-    """A row for each game, a column for each agent."""
-    labels = list(section.labels())
+    """A row for each agent, a column for each game: a study has fewer games than agents."""
     rows: list[list] = []
-    for task, groups in section.tasks.items():
-        counts = sorted({len(group.seeds) for group in groups.values()})
-        cells = [str(mean_over_seeds(score(groups[x]))) if x in groups else None for x in labels]
-        rows.append([task, "–".join(map(str, counts)), *cells])
-    columns = [Column("game"), Column("seeds"), *(Column(label, 0) for label in labels)]
+    for label in section.labels():
+        mine = [groups.get(label) for groups in section.tasks.values()]
+        counts = sorted({len(group.seeds) for group in mine if group})
+        cells = [str(mean_over_seeds(score(group))) if group else None for group in mine]
+        rows.append([label, "–".join(map(str, counts)), *cells])
+    names = [task.partition("/")[2] or task for task in section.tasks]
+    columns = [Column("agent"), Column("seeds"), *(Column(name, 0) for name in names)]
     notes = [f"{title}: {what}; in brackets its {INTERVAL}."]
     single = any(len(g.seeds) == 1 for groups in section.tasks.values() for g in groups.values())
     name = title.lower().replace(" ", "-")
