@@ -13,6 +13,7 @@ from idrl.agents import make_agent, units
 from idrl.config import resolve
 from idrl.errors import IdrlError
 from idrl.networks import layers
+from idrl.networks.heads.base import Transition
 from idrl.replay.magnitudes import nothing
 from idrl.runs.session import make_program
 from idrl.schema import parse_assignment, to_dict
@@ -254,3 +255,44 @@ def test_the_random_steps_set_the_unit():
     state, _ = program.start(program.seed_keys(0))
     assert (np.asarray(state.agent.params["units"]["q"]) > 1).all()
     program.close()
+
+
+def _batch(**changes):
+    batch = Transition(
+        s_tm1=jnp.zeros((1, 4)), a_tm1=jnp.array([0]), r_t=jnp.array([1.0]),
+        discount_t=jnp.array([0.9]), s_t=jnp.zeros((1, 4)),
+    )  # fmt: skip
+    return batch._replace(**changes)
+
+
+def test_no_return_is_beyond_what_is_possible():
+    values = jnp.array([-9.0, -1.0, 0.5, 7.0])
+    np.testing.assert_array_equal(_batch().possible(values), values)
+    batch = _batch(returns=(jnp.float32(-2), jnp.float32(3)))
+    np.testing.assert_array_equal(batch.possible(values), [-2, -1, 0.5, 3])
+
+
+@pytest.mark.parametrize("agent", ["qrdqn-ids", "iqn-ids"])
+def test_bounds_are_in_a_heads_unit_and_q_values_have_none(agent):
+    """Where the best return is at a bound, all actions would look the same."""
+    made = make_agent(resolve(agent, "cartpole").spec, (4,), 2)
+    state = made.init(jax.random.key(0), jnp.zeros((1, 4)))
+    params = state.params | {"units": {name: jnp.float32(4) for name in state.params["units"]}}
+    batch = _batch(returns=(jnp.float32(-8), jnp.float32(12)))
+    noise = made._measured(params, made.z_name, batch)
+    np.testing.assert_array_equal(noise.returns, [-2, 3])
+    np.testing.assert_array_equal(noise.r_t, [0.25])
+    assert made._measured(params, made.q_name, batch).returns is None
+
+
+@pytest.mark.parametrize("agent", ["qrdqn-ids", "iqn-ids"])
+def test_what_a_target_has_beyond_the_bounds_is_not_learned(agent):
+    head = make_agent(resolve(agent, "cartpole").spec, (4,), 2).heads["z"]
+    module, features = head.module(1), jax.random.normal(jax.random.key(1), (1, 8))
+    out = module.apply(module.init(jax.random.key(0), features), features)
+    wild = jax.tree.map(lambda x: 100 * (x + 1), out)
+    tame = jax.tree.map(lambda x: jnp.clip(x, -2, 3), wild)
+    bounded = _batch(returns=(jnp.float32(-2), jnp.float32(3)))
+    found, wanted = head.loss(out, out, wild, bounded), head.loss(out, out, tame, _batch())
+    np.testing.assert_array_equal(found, wanted)
+    assert (head.loss(out, out, wild, _batch()) > found).all()

@@ -265,10 +265,14 @@ class Agent:
         return state._replace(params=params, fast=fast)
 
     def _measured(self, params, name: str, batch: Transition) -> Transition:
-        """The batch with rewards in a head's units."""
+        """The batch with rewards and returns in a head's units. The head that actions are compared
+        by is told no bounds: where the best return is at one, all actions would look the same."""
         if not self.measures:
             return batch
-        return batch._replace(r_t=batch.r_t / units.unit_of(params, name))
+        returns = None if name == self.q_name else batch.returns
+        unit = units.unit_of(params, name)
+        r_t, returns = jax.tree.map(lambda x: x / unit, (batch.r_t, returns))
+        return batch._replace(r_t=r_t, returns=returns)
 
     def _told(self, params, out_tm1) -> dict[str, jax.Array]:
         """What is worth watching of units."""

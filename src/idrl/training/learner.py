@@ -132,11 +132,12 @@ class Learner:
         if batch is None:
             batch = self._draw(state, written, update)
         key = jax.random.fold_in(key_of(state, "learn", update), 0)
+        if state.replay.magnitudes is not None:
+            batch = batch._replace(returns=state.replay.magnitudes.bounds(self.learning.gamma))
         agent, metrics, td_priority = self.agent.learn(state.agent, batch, key, update)
         state = state._replace(agent=agent)
-        if state.replay.magnitudes is not None:
-            bounds = state.replay.magnitudes.bounds(self.learning.gamma)
-            metrics |= dict(zip(("return_low", "return_high"), bounds, strict=True))
+        if batch.returns is not None:
+            metrics |= dict(zip(("return_low", "return_high"), batch.returns, strict=True))
         if td_priority is not None:
             replay = ring.reprioritise(
                 state.replay, batch.where, td_priority, self.learning.priority

@@ -136,6 +136,6 @@ class Implicit(ReturnHead):
     def loss(self, out_tm1: Answers, online_t: Answers, target_t: Answers, batch: Transition):
         selector_t = batch.choosable(self.q_heads(online_t if self.double else target_t)[:, 0])
         return jax.vmap(losses.quantile_loss, (0, 0, 0, 0, 0, None, 0, 0))(
-            out_tm1.values, batch.a_tm1, batch.r_t, batch.discount_t, target_t.values, self.kappa,
-            selector_t, out_tm1.taus,
+            out_tm1.values, batch.a_tm1, batch.r_t, batch.discount_t,
+            batch.possible(target_t.values), self.kappa, selector_t, out_tm1.taus,
         )  # fmt: skip

@@ -125,7 +125,7 @@ class Quantile(ReturnHead):
         selector_t = batch.choosable(self.q_heads(online_t if self.double else target_t)[:, 0])
         return jax.vmap(losses.quantile_loss, (0, 0, 0, 0, 0, None, 0))(
             self.values(out_tm1), batch.a_tm1, batch.r_t, batch.discount_t,
-            self.values(target_t), self.kappa, selector_t,
+            batch.possible(self.values(target_t)), self.kappa, selector_t,
         )  # fmt: skip
 
 
