@@ -85,13 +85,12 @@ def sheets(section: Section) -> list[Sheet]:
 
 
 def whole_variants(section: Section) -> Section:
-    """Without the variants that some game has not been played by: tables that sum games up are over
-    those that all have played, and would lose it for the agents of the study too."""
-    partial = {
-        label
-        for label in section.labels()
-        if " (" in label and any(label not in groups for groups in section.tasks.values())
-    }
+    """Without the variants that lack a game which all agents of the study have played: tables that
+    sum games up are over those that all have played, and would lose it for those agents too."""
+    variants = {label for label in section.labels() if " (" in label}
+    agents = set(section.labels()) - variants
+    shared = [groups for groups in section.tasks.values() if agents <= groups.keys()]
+    partial = {label for label in variants if any(label not in groups for groups in shared)}
     tasks = {
         task: {label: group for label, group in groups.items() if label not in partial}
         for task, groups in section.tasks.items()
