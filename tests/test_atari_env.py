@@ -2,6 +2,7 @@
 
 import functools
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -164,6 +165,22 @@ def test_games_that_rest_together_are_not_stepped():
     assert sent == [1] * 10
     plain.close()
     grouped.close()
+
+
+@pytest.mark.slow
+def test_groups_of_games_begin_side_by_side():
+    """Five games are two groups. One that began after the other would wait for it in vain."""
+    env = env_of("pong").for_evaluation()
+    games, all_here = env.make(5), threading.Barrier(2, timeout=60)
+
+    def waiting(reset):
+        return lambda *args: (all_here.wait(), reset(*args))
+
+    for group in games.groups:
+        group._reset = waiting(group._reset)
+    seen = games.step(env.no_actions(5), np.arange(5))
+    assert seen.reset.all()
+    games.close()
 
 
 @pytest.mark.slow
