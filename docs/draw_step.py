@@ -17,7 +17,7 @@ BOXES = {
     "env": (30, 70, 150, 84, "envs/", ["reset, step", "allowed actions"]),
     "trunk": (250, 70, 130, 84, "networks/trunks", ["observation", "→ features"]),
     "heads": (430, 70, 150, 84, "networks/heads", ["features → Q [K, A],", "returns"]),
-    "rule": (640, 70, 190, 84, "agents/ + ids.py, rules.py", ["beliefs, context", "→ Decision"]),
+    "rule": (640, 70, 190, 84, "agents/ + ids/, rules.py", ["beliefs, context", "→ Decision"]),
     "add": (30, 250, 150, 84, "replay/ring", ["add: every observation", "is stored once"]),
     "sample": (250, 250, 130, 84, "replay/", ["sample: uniform,", "or by sum_tree"]),
     "loss": (430, 250, 150, 84, "losses.py, by heads", ["targets, TD errors,", "a loss per head"]),

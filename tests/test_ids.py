@@ -1,4 +1,4 @@
-"""ids.py against numbers worked out by hand, plain loops, brute force and its own docstring."""
+"""idrl.ids against numbers worked out by hand, plain loops, brute force and its own docstring."""
 
 import functools
 import itertools

@@ -24,7 +24,7 @@ MUTANTS = {
         "test_networks.py",
     ),
     "no floor under ρ²": Mutant(
-        "ids.py",
+        "ids/noise.py",
         "return xp.maximum(variance / scale, xp.asarray(rho2_floor, dtype=like.dtype))",
         "return variance / scale",
         "test_ids.py",
