@@ -95,14 +95,15 @@ def test_a_run_of_own_parts_goes_on(run):
 
 def test_own_parts_are_listed(mine, capsys):
     for category, line in (
-        ("rules", r"boltzmann +An action drawn with probabilities"),
-        ("heads", r"normal +The return as a normal distribution"),
-        ("trunks", r"normed +One dense layer, normalised\."),
-        ("optimisers", r"lion +Lion \(Chen et al\. 2023\)\."),
-        ("agents", r"normal-boltzmann +All of the parts above\."),
+        ("rules", "boltzmann An action drawn with probabilities"),
+        ("heads", "normal The return as a normal distribution"),
+        ("trunks", "normed One dense layer, normalised."),
+        ("optimisers", "lion Lion (Chen et al. 2023)."),
+        ("agents", "normal-boltzmann All of the parts above."),
     ):
         assert main(["list", category]) == 0
-        assert re.search(line, capsys.readouterr().out)
+        # Where a name is long, as tests before this one may have registered, lines are others.
+        assert line in " ".join(capsys.readouterr().out.split())
 
 
 # -- presets -----------------------------------------------------------------------------------

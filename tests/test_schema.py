@@ -10,12 +10,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from idrl import schema
 from idrl.agents import agent_names, declared
 from idrl.config import RunConfig, assignments, resolve
 from idrl.envs import make_env
 from idrl.errors import IdrlError
-from idrl.schema import Part, build, merge, parse_assignment, to_dict
+from idrl.schema import Part, build, merge, parse_assignment, tables, to_dict
 
 # The examples are fixed, so that a run of the tests says the same twice.
 fuzz = settings(max_examples=300, deadline=None, derandomize=True)
@@ -504,7 +503,7 @@ def test_brackets_within_brackets_are_refused():
 
 
 def test_a_setting_of_another_name_is_still_read(monkeypatch):
-    monkeypatch.setattr(schema, "_said", set())
+    monkeypatch.setattr(tables, "_said", set())
     old = {"learning": {"target_share": 0.05, "gamma": 0.9}}
     with pytest.warns(UserWarning, match=r"learning.target_share is called learning.tau now"):
         config = resolve("td3", "pendulum", file=old)
