@@ -129,8 +129,7 @@ class Learner:
         return self._sample(state, key, written, self.learning.batch_size)
 
     def _learn(self, state: TrainState, written, update, batch=None) -> tuple[TrainState, dict]:
-        if batch is None:
-            batch = self._draw(state, written, update)
+        batch = self._draw(state, written, update) if batch is None else batch
         key = jax.random.fold_in(key_of(state, "learn", update), 0)
         if state.replay.magnitudes is not None:
             batch = batch._replace(returns=state.replay.magnitudes.bounds(self.learning.gamma))
