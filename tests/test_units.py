@@ -1,5 +1,7 @@
 """Units that an agent measures: the same run at any scale of rewards, and what changes keep."""
 
+from dataclasses import dataclass
+
 import gymnasium
 import jax
 import jax.numpy as jnp
@@ -175,12 +177,15 @@ def test_a_head_of_ones_own_keeps_the_units_of_the_task():
 
 
 def test_priorities_follow_the_unit():
+    """Into a smaller one; in a larger one what is there already keeps its own, and what made the
+    unit grow must not come behind it."""
     from idrl.replay import ring
 
     row = ring.Row(jnp.zeros((1, 2)), jnp.zeros(1, jnp.int32), *[jnp.zeros(1)] * 3)
     replay = ring.empty(row, 4, prioritised=True)
-    halved = ring.with_unit(replay, jnp.float32(0.25), 0.5)
-    assert (replay.priorities.largest, halved.priorities.largest) == (1.0, 0.5)
+    for factor, largest in ((1.0, 1.0), (4.0, 2.0), (0.25, 1.0)):
+        after = ring.with_unit(replay, jnp.float32(factor), 0.5)
+        assert after.priorities.largest == largest
 
 
 def test_with_an_actor_units_are_the_tasks():
@@ -270,6 +275,9 @@ def test_no_return_is_beyond_what_is_possible():
     np.testing.assert_array_equal(_batch().possible(values), values)
     batch = _batch(returns=(jnp.float32(-2), jnp.float32(3)))
     np.testing.assert_array_equal(batch.possible(values), [-2, -1, 0.5, 3])
+    each = _batch(returns=(jnp.array([-2.0, 0.0]), jnp.array([3.0, 5.0])))
+    found = each.possible(jnp.tile(values, (2, 1, 1)))
+    np.testing.assert_array_equal(found, [[[-2, -1, 0.5, 3]], [[0, 0, 0.5, 5]]])
 
 
 @pytest.mark.parametrize("agent", ["qrdqn-ids", "iqn-ids"])
@@ -280,7 +288,7 @@ def test_bounds_are_in_a_heads_unit_and_q_values_have_none(agent):
     params = state.params | {"units": {name: jnp.float32(4) for name in state.params["units"]}}
     batch = _batch(returns=(jnp.float32(-8), jnp.float32(12)))
     noise = made._measured(params, made.z_name, batch)
-    np.testing.assert_array_equal(noise.returns, [-2, 3])
+    np.testing.assert_array_equal(noise.returns, [[-2], [3]])  # of each transition
     np.testing.assert_array_equal(noise.r_t, [0.25])
     assert made._measured(params, made.q_name, batch).returns is None
 
@@ -296,3 +304,22 @@ def test_what_a_target_has_beyond_the_bounds_is_not_learned(agent):
     found, wanted = head.loss(out, out, wild, bounded), head.loss(out, out, tame, _batch())
     np.testing.assert_array_equal(found, wanted)
     assert (head.loss(out, out, wild, _batch()) > found).all()
+
+
+def test_a_head_may_take_its_batch_apart():
+    @idrl.head("transition_by_transition")
+    @dataclass(frozen=True, kw_only=True)
+    class Apart(idrl.networks.heads.Quantile):  # type: ignore[name-defined]
+        def loss(self, out_tm1, online_t, target_t, batch):
+            def one(values, target, seen):
+                return ((values - seen.r_t - seen.possible(target)) ** 2).mean()
+
+            return jax.vmap(one)(self.values(out_tm1), self.values(target_t), batch)
+
+    changes = [{"heads": {"z": {"kind": "transition_by_transition", "quantiles": 7}}}]
+    made = make_agent(resolve("qrdqn-ids", "cartpole", changes=changes).spec, (4,), 2)
+    state = made.init(jax.random.key(0), jnp.zeros((1, 4)))
+    batch = jax.tree.map(lambda x: jnp.repeat(x, 3, 0), _batch())
+    bounded = batch._replace(returns=(jnp.float32(-8), jnp.float32(12)))
+    _, metrics, _ = made.learn(state, bounded, jax.random.key(1))
+    assert np.isfinite(metrics["loss_z"])

@@ -272,6 +272,8 @@ class Agent:
         returns = None if name == self.q_name else batch.returns
         unit = units.unit_of(params, name)
         r_t, returns = jax.tree.map(lambda x: x / unit, (batch.r_t, returns))
+        # One for each transition: a head may take the batch apart.
+        returns = jax.tree.map(lambda x: jnp.broadcast_to(x, r_t.shape), returns)
         return batch._replace(r_t=r_t, returns=returns)
 
     def _told(self, params, out_tm1) -> dict[str, jax.Array]:

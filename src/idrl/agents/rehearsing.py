@@ -197,7 +197,8 @@ def _try_following(agent: Agent, rule: ActorRule, features: Any) -> None:
 
 def _batch(agent: Agent) -> Any:
     number, obs = _shape((_B,)), _shape((_B, *agent.obs_shape))
-    return Transition(obs, _shape((_B,), jnp.int32), number, number, obs)
+    returns = (number, number) if agent.measures else None
+    return Transition(obs, _shape((_B,), jnp.int32), number, number, obs, returns=returns)
 
 
 def _same(part: Part, what: str, found: Any, wanted: Any) -> None:

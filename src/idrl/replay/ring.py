@@ -193,9 +193,10 @@ def reprioritise(
 
 def with_unit(replay: Replay, factor: jax.Array, power: float) -> Replay:
     """With new transitions as surprising as if TD errors had been `factor` times as large. Those of
-    before are when they are drawn again: to rewrite all would copy the tree at every update."""
+    before are when they are drawn again: to rewrite all would copy the tree at every update. So a
+    factor below 1 changes nothing: the reward that made the unit grow would be drawn last."""
     assert replay.priorities is not None
-    largest = replay.priorities.largest * factor**power
+    largest = replay.priorities.largest * jnp.maximum(factor, 1.0) ** power
     return replay._replace(priorities=replay.priorities._replace(largest=largest))
 
 

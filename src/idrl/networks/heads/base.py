@@ -28,7 +28,9 @@ class Transition(NamedTuple):
     weight: jax.Array | None = None  # importance weights of prioritised replay, `[B]`
     where: jax.Array | None = None  # places in the tree of priorities, `[B]`
     allowed_t: jax.Array | None = None  # actions that `s_t` allows, `[B, A]`; None: all
-    returns: tuple[jax.Array, jax.Array] | None = None  # the lowest and highest possible, if known
+    returns: tuple[jax.Array, jax.Array] | None = (
+        None  # the lowest and highest possible, `[B]`
+    )
 
     def choosable(self, values_t: jax.Array) -> jax.Array:
         """The values by which the next action in `s_t` is chosen, `[B, ..., A]`: -inf for actions
@@ -40,9 +42,12 @@ class Transition(NamedTuple):
         return jnp.where(allowed, values_t, -jnp.inf)
 
     def possible(self, values_t: jax.Array) -> jax.Array:
-        """Returns from `s_t` on, none beyond what is possible: a value that nothing corrects would
-        raise those that are learned from it, and these it in turn."""
-        return values_t if self.returns is None else jnp.clip(values_t, *self.returns)
+        """Returns from `s_t` on, `[B, ...]`, none beyond what is possible: a value that nothing
+        corrects would raise those that are learned from it, and these it in turn."""
+        if self.returns is None:
+            return values_t
+        low, high = (x.reshape(*x.shape, *[1] * (values_t.ndim - x.ndim)) for x in self.returns)
+        return jnp.clip(values_t, low, high)
 
 
 class Head(Part, category="head"):
