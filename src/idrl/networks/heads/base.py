@@ -28,9 +28,7 @@ class Transition(NamedTuple):
     weight: jax.Array | None = None  # importance weights of prioritised replay, `[B]`
     where: jax.Array | None = None  # places in the tree of priorities, `[B]`
     allowed_t: jax.Array | None = None  # actions that `s_t` allows, `[B, A]`; None: all
-    returns: tuple[jax.Array, jax.Array] | None = (
-        None  # the lowest and highest possible, `[B]`
-    )
+    returns: tuple[jax.Array, jax.Array] | None = None  # the lowest and highest possible, `[B]`
 
     def choosable(self, values_t: jax.Array) -> jax.Array:
         """The values by which the next action in `s_t` is chosen, `[B, ..., A]`: -inf for actions
