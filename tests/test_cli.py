@@ -214,6 +214,11 @@ def test_load_predicts_and_explains(trained):
         (["train", "dqn", "deep_sea/4", "--steps", "many"], "not a whole number"),
         (["train", "dqn", "deep_sea/4", "--seeds", "0"], "not a positive number"),
         (["train", "dqn", "deep_sea/4", "--seed", "-1"], "seed is -1"),
+        (["train", "dqn", "deep_sea/4", "--seed", "2147483647"], "from 0 to 2147483646"),
+        (["train", "dqn", "deep_sea/4", "--envs", "1e9"], "counts to 2,147,483,647: use fewer"),
+        (["train", "dqn", "deep_sea/0"], "the size is a whole number from 2 to 200"),
+        (["train", "dqn", ""], "unknown environment ''"),
+        (["train", "", "deep_sea/4"], "unknown agent ''"),
         (["train", "dqn-ids", "deep_sea/4", "--set", "heads.q.k=1"], "at least 2"),
         (["train", "c51-ids", "deep_sea/4", "--set", "heads.z.v_min=5"], "v_min must be"),
         (["train", "dqn", "deep_sea/4", "--set", "heads.q.kk=1"], "did you mean 'k'"),
@@ -226,6 +231,7 @@ def test_load_predicts_and_explains(trained):
         (["train", "dqn", "deep_sea/4", "--config", "broken.toml"], "not valid TOML"),
         (["train", "dqn", "deep_sea/4", "--config", "other.toml"], "is for agent 'ddqn'"),
         (["train", "dqn", "deep_sea/4", "--out", "taken"], "exists already"),
+        (["train", "dqn", "deep_sea/4", "--out", "leads-nowhere"], "exists already"),
         (["train", "--resume", "nowhere"], "no run folder"),
         (["train", "--resume", "taken"], "not a run folder"),
         (["train", "--resume", "taken", "--steps", "5"], "not a run folder"),
@@ -243,6 +249,7 @@ def test_load_predicts_and_explains(trained):
 def test_bad_input_is_one_sentence_and_status_2(arguments, says, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").mkdir()
+    (tmp_path / "leads-nowhere").symlink_to(tmp_path / "nowhere")
     (tmp_path / "broken.toml").write_text("agent = ")
     (tmp_path / "other.toml").write_text("agent = 'ddqn'")
     before = sorted(tmp_path.rglob("*"))

@@ -45,7 +45,8 @@ class RunConfig:
         if self.seeds <= 0:
             raise IdrlError(f"seeds is {self.seeds}; a run has at least one seed.")
         if not 0 <= self.seed <= 2**31 - 1 - self.seeds:
-            raise IdrlError(f"seed is {self.seed}; it must be a whole number from 0 to 2147483647.")
+            most = f"it must be a whole number from 0 to {2**31 - 1 - self.seeds}"
+            raise IdrlError(f"seed is {self.seed}, the first of {self.seeds}; {most}.")
         self.spec.check()
 
     @property
@@ -80,8 +81,8 @@ def resolve(
         raise IdrlError(
             f"the config file is for {file['env']!r}, which says what is played: omit the preset."
         )
-    agent = str(file.get("agent", agent or default_agent))
-    env = under_preset(str(file.get("env", env or default_env)), named)
+    agent = str(file.get("agent", default_agent if agent is None else agent))
+    env = under_preset(str(file.get("env", default_env if env is None else env)), named)
     changes = [*map(current_names, changes), *in_frames(frames, env)]
     if any(name in change for change in changes for name in ("agent", "env")):
         raise IdrlError("agent and env are arguments, not settings: idrl train AGENT ENV --set …")

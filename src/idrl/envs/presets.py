@@ -39,7 +39,7 @@ class PresetContext:
     def size(self) -> int:
         """N of `family/N`."""
         assert isinstance(self.argument, int)
-        return self.argument
+        return max(self.argument, 1)  # less is refused where the environment is made
 
     @property
     def image(self) -> bool:

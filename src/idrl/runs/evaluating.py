@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from idrl.actions import Actions, actions_of, in_words
@@ -133,8 +136,27 @@ def _of_run(run: Run, env: Any, how: _Scoring) -> Score:
         like = playing_view(program.like())._replace(task=())
         state = checkpoint.restore(place, like)._replace(task=_tasks(program, world, run.config))
         state = program.place(state)
+    state = _scored_or_latest(state, run.seeds)
     check_finite((state.best.params, state.agent.prior), "the best weights of the run")
     return _play(program, state, how)
+
+
+def _scored_or_latest(state: TrainState, seeds: Sequence[int]) -> TrainState:
+    """Where no evaluation completed an episode the best weights are those that a seed began with;
+    its latest ones stand in for them, as in `load`."""
+    scored = np.isfinite(np.asarray(state.best.score))
+    if scored.all():
+        return state
+    told = ", ".join(str(seed) for seed, known in zip(seeds, scored, strict=True) if not known)
+    warnings.warn(
+        f"no evaluation has scored seed {told}: the latest weights are played.", stacklevel=3
+    )
+
+    def chosen(best: Any, latest: Any) -> Any:
+        return jnp.where(scored.reshape(-1, *[1] * (best.ndim - 1)), best, latest)
+
+    params = jax.tree.map(chosen, state.best.params, state.agent.params)
+    return state._replace(best=state.best._replace(params=params))
 
 
 def _world(config: RunConfig, env: Any, shape: tuple[int, ...], actions: Actions) -> Env | HostEnv:

@@ -66,7 +66,7 @@ class RunFolder:
     @classmethod
     def create(cls, path: Path, config: dict[str, Any], about: dict[str, Any]) -> RunFolder:
         """A new folder. It carries its config from the first instant that it can be found."""
-        if path.exists():
+        if os.path.lexists(path):  # a link that leads nowhere is in the way, too
             raise IdrlError(f"{str(path)!r} exists already; choose another --out, or --resume it.")
         draft = path.with_name(f".{path.name}.draft-{os.getpid()}")
         try:
@@ -79,6 +79,7 @@ class RunFolder:
             draft.rename(path)
             sync(path.parent)
         except OSError as error:
+            shutil.rmtree(draft, ignore_errors=True)
             raise IdrlError(f"the run folder {str(path)!r} cannot be made: {error}.") from None
         return cls(path)
 

@@ -186,6 +186,12 @@ def cadence(
         raise IdrlError(f"blocks of {block:,} iterations would take minutes; none of ours does.")
     elif block < 1 or (block % target and target % block):
         raise IdrlError(f"blocks of {block} iterations do not fit a target copied every {target}.")
+    total = max(1, math.ceil((training.steps - warmup * envs) / steps))
+    if (made := warmup * envs + total * steps) > _MOST:
+        raise IdrlError(
+            f"with training.envs={envs} a run makes at least {made:,} steps, and it counts to "
+            f"{_MOST:,}: use fewer."
+        )
     return Cadence(
         vector_steps=steps // envs,
         updates=steps // every,
@@ -194,7 +200,7 @@ def cadence(
         target_every=target,
         target_every_steps=learning.target_every_steps,
         block=block,
-        total=max(1, math.ceil((training.steps - warmup * envs) / steps)),
+        total=total,
         eval_every_steps=evaluation.every_steps,
         log_every_steps=training.log_every_steps,
         distributions_every_steps=training.distributions_every_steps,
