@@ -83,6 +83,8 @@ def test_braces_are_spread_out():
         ({"resources": {"gpus": 1.5}}, "a share up to 1, whole GPUs"),
         ({"resources": {"cores": 1}}, "unknown setting 'resources.cores'"),
         ({"name": "a/b"}, "it names a folder"),
+        ({"name": "-depth"}, "does not begin with . or -"),
+        ({"name": ".v2"}, "does not begin with . or -"),
         ({"search": {"space": {}}}, "search.space is empty"),
         ({"search": {"space": {"explore": {"lam": {"low": 2, "high": 1}}}}}, "low < high"),
         (

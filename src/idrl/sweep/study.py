@@ -15,6 +15,7 @@ from idrl.errors import IdrlError, nearest
 from idrl.schema import build, flat
 from idrl.storage.files import read_toml
 from idrl.storage.older import in_todays_words
+from idrl.sweep.job import is_name
 from idrl.system import words
 
 STOPS = ("none", "median", "asha")
@@ -165,9 +166,10 @@ def parse(data: dict[str, Any], default_name: str = "study") -> Study:
         settings = flat(both[0]) | flat(both[1])
         groups.append(_group(shared | table | {"settings": settings}))
     name = data.get("name", default_name)
-    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_.=-]+", name):
+    if not is_name(name):
         raise IdrlError(
-            f"name is {name!r}; it names a folder, by letters, digits, _ . = and - alone."
+            f"name is {words.value(name)}; it names a folder, by at most 200 letters, digits, "
+            "_ . = and -, and does not begin with . or -."
         )
     _check_size(groups)
     order = data.get("order", ORDERS[0])
