@@ -56,6 +56,15 @@ def test_groups_have_what_the_study_says_unless_they_say_otherwise():
     ]  # fmt: skip
 
 
+def test_settings_are_named_by_as_much_as_tells_them_apart():
+    data = {"agents": ["c51-ids"], "envs": ["deep_sea/4"], "variant": [
+        {"heads.q.hidden": [32]}, {"heads.z.hidden": [32]}, {"explore.lam": 1.0},
+    ]}  # fmt: skip
+    assert [c.name.partition("deep_sea-4-")[2] for c in combinations(parse(data))] == [
+        "q.hidden=-32", "z.hidden=-32", "lam=1.0",
+    ]  # fmt: skip
+
+
 def test_braces_are_spread_out():
     assert spread("a/{1,2}?x={3, 4}") == ["a/1?x=3", "a/1?x=4", "a/2?x=3", "a/2?x=4"]
 
@@ -72,7 +81,10 @@ def test_braces_are_spread_out():
         ({"grid": {"explore": {"lam": 1.0}}}, "it must be a list of values"),
         ({"agents": []}, "agents is empty"),
         ({"seeds": 0}, "seeds is 0; it must be a count, 1 or more"),
+        ({"seed": 1.5, "seeds": 3}, "^seed is 1.5; it must be a whole number from 0 on"),
         ({"seeds": [1, 1]}, "names one twice"),
+        ({"envs": [""]}, "envs has an empty name"),
+        ({"agents": ["dqn", " "]}, "agents has an empty name"),
         ({"agents": ["dqn", "dqn"]}, "two runs would be called dqn-deep_sea-4 with seed 0"),
         ({"agents": ["dnq"]}, "unknown agent 'dnq'; did you mean 'dqn'"),
         ({"envs": ["deep_sea/{4,}"]}, "an empty item in its braces"),

@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -47,20 +48,32 @@ def combinations(study: Study) -> list[Combination]:
     """Every one with its whole config; what cannot be is refused here, before anything starts."""
     found: list[Combination] = []
     taken: dict[str, set[int]] = {}  # seeds by name
+    short = _short({name for group in study.groups for v in group.variants for name in v})
     for group in study.groups:
         for agent in group.agents:
             for env in group.envs:
                 for variant in group.variants:
-                    found.append(_combination(group, agent, env, variant, taken))
+                    found.append(_combination(group, agent, env, variant, short, taken))
     return found
 
 
-def _combination(group: StudyGroup, agent: str, env: str, variant, taken) -> Combination:
+def _short(settings: set[str]) -> dict[str, str]:
+    """By setting the end of its name that no other shares: `lam`, but `q.hidden`, `z.hidden`."""
+
+    def ends(name: str) -> list[str]:
+        words = name.split(".")
+        return [".".join(words[i:]) for i in reversed(range(len(words)))]
+
+    uses = Counter(end for name in settings for end in ends(name))
+    return {name: next((end for end in ends(name) if uses[end] == 1), name) for name in settings}
+
+
+def _combination(group: StudyGroup, agent: str, env: str, variant, short, taken) -> Combination:
     config = configure(group, agent, env, variant)
     family = find(env)
     if family is not None:
         family.check_argument(family.parse(env).argument)
-    name = name_of(config, variant)
+    name = name_of(config, {short[setting]: value for setting, value in variant.items()})
     again = taken.setdefault(name, set()).intersection(group.seeds)
     if again:
         raise IdrlError(
@@ -82,7 +95,7 @@ def name_of(config: RunConfig, variant: dict[str, Any]) -> str:
     words = [config.agent, config.env]
     for setting, value in variant.items():
         shown = json.dumps(value) if isinstance(value, (list, dict)) else value
-        words.append(f"{setting.rpartition('.')[2]}={shown}")
+        words.append(f"{setting}={shown}")
     whole = "-".join(map(str, words))
     name = re.sub(r"[^A-Za-z0-9_.=-]+", "-", whole).strip("-.")
     if len(name) > _LONGEST:

@@ -274,6 +274,8 @@ def _words(table: dict[str, Any], key: str) -> tuple[str, ...]:
         raise IdrlError(f"{key} is a list of names; the study has {words!r}.")
     if not words:
         raise IdrlError(f"{key} is empty; name at least one.")
+    if not all(map(str.strip, words)):  # it would mean the default of `idrl train`
+        raise IdrlError(f"{key} has an empty name; write a name, or omit it.")
     return tuple(words)
 
 
@@ -292,7 +294,9 @@ def _seeds(table: dict[str, Any]) -> tuple[int, ...]:
             raise IdrlError("seeds is a list, which says the first too: omit seed.")
         found = seeds
     else:
-        if type(seeds) is not int or seeds < 1 or type(first) is not int:
+        if type(first) is not int or first < 0:
+            raise IdrlError(f"seed is {words.value(first)}; it must be a whole number from 0 on.")
+        if type(seeds) is not int or seeds < 1:
             raise IdrlError(
                 f"seeds is {seeds!r}; it must be a count, 1 or more, or a list of them."
             )
