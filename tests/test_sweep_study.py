@@ -65,6 +65,11 @@ def test_settings_are_named_by_as_much_as_tells_them_apart():
     ]  # fmt: skip
 
 
+def test_a_grid_may_say_how_long_where_nothing_else_does():
+    found = combinations(parse(SMALL | {"grid": {"training": {"steps": [500, 1000]}}}))
+    assert [c.config.training.steps for c in found] == [500, 1000]
+
+
 def test_braces_are_spread_out():
     assert spread("a/{1,2}?x={3, 4}") == ["a/1?x=3", "a/1?x=4", "a/2?x=3", "a/2?x=4"]
 
@@ -90,6 +95,17 @@ def test_braces_are_spread_out():
         ({"envs": ["deep_sea/{4,}"]}, "an empty item in its braces"),
         ({"settings": {"trunk": {"hiden": 3}}}, "unknown setting 'trunk.hiden'"),
         ({"steps": 10, "frames": 10}, "both say how long"),
+        ({"grid": {"seed": [1, 2]}}, "seed is no setting of a study's runs: write seeds = 4"),
+        ({"settings": {"seeds": 4}}, "seeds is no setting of a study's runs"),
+        ({"search": {"space": {"seed": {"low": 1, "high": 3}}}}, "seed is no setting"),
+        (
+            {"steps": 2000, "grid": {"training": {"steps": [500, 1000]}}},
+            "training.steps and steps both say how long",
+        ),
+        (
+            {"frames": 2000, "group": [{"variant": [{"training.steps": 500}]}]},
+            "training.steps and frames both say how long",
+        ),
         ({"steps": -1}, "steps is -1; it must be a positive whole number"),
         ({"resources": {"cpus": -1}}, "resources.cpus is -1; it must be at least 0"),
         ({"resources": {"gpus": 1.5}}, "a share up to 1, whole GPUs"),

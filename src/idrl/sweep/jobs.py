@@ -49,12 +49,28 @@ def combinations(study: Study) -> list[Combination]:
     found: list[Combination] = []
     taken: dict[str, set[int]] = {}  # seeds by name
     short = _short({name for group in study.groups for v in group.variants for name in v})
+    searched = set(study.search.space) if study.search else set()
     for group in study.groups:
+        _check_free(group, searched)
         for agent in group.agents:
             for env in group.envs:
                 for variant in group.variants:
                     found.append(_combination(group, agent, env, variant, short, taken))
     return found
+
+
+def _check_free(group: StudyGroup, searched: set[str]) -> None:
+    """Refuse settings that the study's own keys override: its runs would be others than named."""
+    settings = searched.union(group.fixed, *group.variants)
+    for name in ("seed", "seeds"):
+        if name in settings:
+            raise IdrlError(
+                f"{name} is no setting of a study's runs: write seeds = 4, or a list of seeds, "
+                "beside agents and envs."
+            )
+    length = "steps" if group.steps else "frames"
+    if "training.steps" in settings and (group.steps or group.frames):
+        raise IdrlError(f"training.steps and {length} both say how long to train: omit one.")
 
 
 def _short(settings: set[str]) -> dict[str, str]:
