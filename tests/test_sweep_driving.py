@@ -321,6 +321,21 @@ def test_a_search_finds_the_better_setting_and_goes_on(here, monkeypatch, capsys
     assert len(rows) == 1 + 8
 
 
+def test_settings_that_exclude_each_other_cost_a_search_a_trial_and_no_more(here, capsys):
+    pytest.importorskip("optuna")
+    (here / "search.toml").write_text(
+        'agents = ["c51-ids"]\nenvs = ["deep_sea/4"]\nsteps = 100\n[search]\ntrials = 8\n'
+        "space.heads.z.v_min = {choices = [-10.0, 5.0]}\n"
+        "space.heads.z.v_max = {choices = [10.0, 0.0]}\n"
+    )
+    assert sweep("search.toml") == 0
+    told = capsys.readouterr().out
+    assert "Trials that were no config: " in told
+    jobs = StudyFolder.open("runs/search").jobs
+    assert 0 < len(jobs) < 8
+    assert f"Best of {len(jobs)} finished trials" in told
+
+
 def test_an_address_that_does_not_answer_is_named(here, capsys):
     pytest.importorskip("ray")
     with pytest.raises(ValueError, match="no Ray cluster answers at '127.0.0.1:9': Connection ref"):

@@ -1,5 +1,6 @@
 """Study files: what they mean, what is refused, how seeds are packed, and the plan."""
 
+import math
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from idrl import IdrlError
 from idrl.cli.app import main
 from idrl.config import resolve
 from idrl.report.paper import games
-from idrl.sweep import planning, speeds
+from idrl.sweep import planning, searching, speeds
 from idrl.sweep.attempt import _environment
 from idrl.sweep.job import Capacity, Node, Plugins, lowered
 from idrl.sweep.jobs import combinations, pack
@@ -115,6 +116,7 @@ def test_braces_are_spread_out():
         ({"name": ".v2"}, "does not begin with . or -"),
         ({"search": {"space": {}}}, "search.space is empty"),
         ({"search": {"space": {"explore": {"lam": {"low": 2, "high": 1}}}}}, "low < high"),
+        ({"search": {"space": {"a": {"low": 2, "high": math.inf}}}}, "a.high is inf; it must be"),
         (
             {"search": {"stop": "meadian", "space": {"a": {"choices": [1]}}}},
             "did you mean 'median'",
@@ -127,6 +129,30 @@ def test_braces_are_spread_out():
 def test_bad_studies_are_refused_with_a_sentence(change, told):
     with pytest.raises(IdrlError, match=told):
         combinations(parse(SMALL | change))
+
+
+@pytest.mark.parametrize(
+    ("space", "told"),
+    [
+        ({"explore.noise": {"choices": ["constant", "bogus"]}}, "explore.noise is 'bogus'"),
+        ({"explore.lam": {"choices": [1.0, math.nan]}}, "explore.lam is nan"),
+        ({"explore.eps1": {"low": -1.0, "high": 1.0}}, "explore.eps1 is -1.0"),
+        ({"learning.gamma": {"low": 0.9, "high": 1.1}}, "learning.gamma is 1.1"),
+        ({"heads.q.k": {"low": 2, "high": 10.0}}, "write both low and high without a decimal"),
+    ],
+)
+def test_a_search_is_refused_before_it_starts_where_a_trial_could_not_be(space, told):
+    pytest.importorskip("optuna")
+    study = parse(SMALL | {"agents": ["dqn-ids"], "search": {"space": space}})
+    with pytest.raises(IdrlError, match=told):
+        searching.check(study.search, study.groups)
+
+
+def test_a_search_may_draw_whole_numbers_for_either_kind_of_number():
+    pytest.importorskip("optuna")
+    space = {"heads.q.k": {"low": 2, "high": 10}, "explore.lam": {"low": 1, "high": 4.0}}
+    study = parse(SMALL | {"agents": ["dqn-ids"], "search": {"space": space}})
+    searching.check(study.search, study.groups)
 
 
 def test_seeds_are_packed_but_leave_no_core_idle():

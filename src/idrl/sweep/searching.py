@@ -13,6 +13,7 @@ from typing import Any
 
 from idrl.envs import on_host
 from idrl.errors import IdrlError
+from idrl.schema import flat, to_dict
 from idrl.storage.files import open_plain
 from idrl.sweep.engines import INSTALL
 from idrl.sweep.folder import Outcome, StudyFolder
@@ -23,6 +24,7 @@ from idrl.sweep.study import Search, StudyGroup
 from idrl.system import words
 
 JOURNAL = "optuna.log"
+REFUSED = "refused"  # a trial's attribute: why its settings are no config
 
 
 def optuna() -> Any:
@@ -35,16 +37,33 @@ def optuna() -> Any:
 
 
 def check(search: Search, groups: tuple[StudyGroup, ...]) -> None:
-    """Refuse a space whose first point is no config, before anything starts."""
+    """Refuse a space with points that are no config, before anything starts: every choice and
+    both ends of every range are tried, one setting at a time."""
     optuna()
     if len(groups) != 1 or len(groups[0].agents) != 1 or len(groups[0].envs) != 1:
         raise IdrlError("a search is about one agent on one environment; make a study for each.")
     seeds = groups[0].seeds
     if seeds != tuple(range(seeds[0], seeds[0] + len(seeds))):
         raise IdrlError("a search trains its seeds side by side: give them in a row.")
-    first = {name: axis.get("low", (axis.get("choices") or [None])[0]) for name, axis in
-             search.space.items()}  # fmt: skip
-    _combination(groups[0], first)
+    first = _first(search)
+    for name, axis in search.space.items():
+        for value in axis.get("choices") or (axis["low"], axis["high"]):
+            config = _combination(groups[0], first | {name: value}).config
+            built = flat(to_dict(config)).get(name)
+            if "low" in axis and not _is_whole(axis) and type(built) is int:
+                raise IdrlError(
+                    f"search.space.{name} is a range of fractions, and {name} is a whole number: "
+                    "write both low and high without a decimal point."
+                )
+
+
+def _first(search: Search) -> dict[str, Any]:
+    """A point of the space."""
+    return {name: (axis.get("choices") or [axis["low"]])[0] for name, axis in search.space.items()}
+
+
+def _is_whole(axis: dict[str, Any]) -> bool:
+    return all(isinstance(axis[end], int) for end in ("low", "high"))
 
 
 def _combination(group: StudyGroup, params: dict[str, Any]) -> Combination:
@@ -100,16 +119,16 @@ class Trials:
     def begin(self) -> list[Job]:
         """Trials that were running, and new ones for the other places."""
         lib = optuna()
+        # refused as a whole, say for a package that is missing here, is no fault of a trial
+        _combination(self.group, _first(self.search))
         jobs = []
         for frozen in self.study.get_trials(states=(lib.trial.TrialState.RUNNING,)):
             trial = lib.trial.Trial(self.study, frozen._trial_id)
-            job = self._job(frozen.number, frozen.params)
             if set(frozen.params) != set(self.search.space):
                 trial = self._suggest(trial)  # died between asking and suggesting
-                job = self._job(frozen.number, trial.params)
-            self.trials[job.name] = trial
-            self.told[job.name] = max(frozen.intermediate_values, default=-1)
-            jobs += self._known(job)
+            if job := self._made(trial):
+                self.told[job.name] = max(frozen.intermediate_values, default=-1)
+                jobs += self._known(job)
         while len(self.trials) < self._places(jobs) and (more := self._ask()):
             jobs += more
         self._add(jobs)
@@ -132,22 +151,31 @@ class Trials:
         return [job]
 
     def _ask(self) -> list[Job]:
-        if len(self.study.trials) >= self.search.trials:
-            return []
-        trial = self._suggest(self.study.ask())
-        job = self._job(trial.number, trial.params)
+        job = None
+        while job is None and len(self.study.trials) < self.search.trials:
+            job = self._made(self._suggest(self.study.ask()))
+            self._save()
+        return [job] if job else []
+
+    def _made(self, trial: Any) -> Job | None:
+        """None where settings that can be had one by one cannot together: Optuna is told, and the
+        search goes on, since a trial that is left open would end it at every resume."""
+        try:
+            job = self._job(trial.number, trial.params)
+        except IdrlError as error:
+            trial.set_user_attr(REFUSED, str(error))
+            self.study.tell(trial, state=optuna().trial.TrialState.FAIL)
+            return None
         self.trials[job.name] = trial
         self.told[job.name] = -1
-        self._save()
-        return [job]
+        return job
 
     def _suggest(self, trial: Any) -> Any:
         for name, axis in self.search.space.items():
             if "choices" in axis:
                 trial.suggest_categorical(name, axis["choices"])
                 continue
-            whole = all(isinstance(axis[end], int) for end in ("low", "high"))
-            suggest = trial.suggest_int if whole else trial.suggest_float
+            suggest = trial.suggest_int if _is_whole(axis) else trial.suggest_float
             suggest(name, axis["low"], axis["high"], log=bool(axis.get("log", False)))
         return trial
 
@@ -215,7 +243,13 @@ class Trials:
             self.folder.store.write(JOURNAL, self.journal.read_text("utf-8"))
 
     def best(self) -> str:
-        """A sentence on what was found."""
+        """What was found, in a sentence or two."""
+        refused = [t.user_attrs[REFUSED] for t in self.study.trials if REFUSED in t.user_attrs]
+        if not refused:
+            return self._found()
+        return f"{self._found()}\nTrials that were no config: {len(refused)}, one: {refused[-1]}"
+
+    def _found(self) -> str:
         done = [t for t in self.study.trials if t.value is not None]
         if not done:
             return "No trial of the search has finished."

@@ -22,6 +22,7 @@ STOPS = ("none", "median", "asha")
 ORDERS = ("longest", "envs")
 MOST = 5_000  # combinations of agents, environments and settings
 MOST_SEEDS = 1_000_000  # of all combinations together
+_LARGEST_END = 1e15  # of a range that is searched; Optuna counts its whole numbers by floats
 _MOST_BRACES = 16  # pairs in one name
 
 
@@ -83,6 +84,11 @@ def _check_axis(name: str, axis: dict[str, Any]) -> None:
     numbers = all(type(x) in (int, float) for x in (low, high))
     if not numbers or not low < high:  # type: ignore[operator]
         raise IdrlError(f"{where} needs low and high, two numbers with low < high, or choices.")
+    for end in ("low", "high"):
+        if abs(axis[end]) > _LARGEST_END:
+            raise IdrlError(
+                f"{where}.{end} is {words.value(axis[end])}; it must be finite, up to 1e15."
+            )
     if axis.get("log") and low <= 0:  # type: ignore[operator]
         raise IdrlError(f"{where}.low is {low}; on a logarithmic scale it is positive.")
 
