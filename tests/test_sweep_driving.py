@@ -211,11 +211,14 @@ def test_a_study_without_its_runs_is_refused(tmp_path):
 def test_one_driver_at_a_time(here, capsys):
     assert sweep("small.toml") == 0
     folder = StudyFolder.open("runs/small")
-    write_outcome(folder.store, "dqn-deep_sea-4-s0-1", Outcome())
+    name, aside = "dqn-deep_sea-4-s0-1", Outcome("aside", 3, 3, error="the dice")
+    write_outcome(folder.store, name, aside)
     folder.lock()
-    assert sweep("--resume", "runs/small") == 2
+    assert sweep("--resume", "runs/small", "--retry") == 2
     assert "is being run already" in capsys.readouterr().err
+    assert folder.outcome(name) == aside
     folder.unlock()
+    assert sweep("--resume", "runs/small", "--retry") == 0
 
 
 def is_going(pid):

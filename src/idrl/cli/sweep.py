@@ -121,14 +121,18 @@ def _resume(options, console) -> int:
     from idrl.sweep.folder import Outcome, StudyFolder, write_outcome
 
     folder = StudyFolder.open(options.resume, writing=True)
-    with _engine(options, console) as engine:
-        capacity = engine.capacity()
-        for name, outcome in folder.outcomes().items():
-            if outcome.status == "aside" and options.retry:
-                write_outcome(folder.store, name, Outcome(attempts=outcome.attempts))
-            elif not outcome.over:
-                capacity.check(folder.jobs[name])
-        return _drive(folder, engine, capacity, console)
+    folder.lock()  # before anything is written to a study that another may be driving
+    try:
+        with _engine(options, console) as engine:
+            capacity = engine.capacity()
+            for name, outcome in folder.outcomes().items():
+                if outcome.status == "aside" and options.retry:
+                    write_outcome(folder.store, name, Outcome(attempts=outcome.attempts))
+                elif not outcome.over:
+                    capacity.check(folder.jobs[name])
+            return _drive(folder, engine, capacity, console)
+    finally:
+        folder.unlock()
 
 
 class _engine:

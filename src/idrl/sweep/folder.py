@@ -141,20 +141,24 @@ class StudyFolder:
         self.store.write("jobs.json", listed + "\n")
 
     def lock(self) -> None:
-        """One driver at a time, of one machine at least."""
+        """One driver at a time, of one machine at least. Who has it keeps it."""
+        if self._lock is not None:
+            return
         try:
-            self._lock = open_lock(self.store.local / ".lock")  # held until the end
+            lock = open_lock(self.store.local / ".lock")  # held until the end
         except OSError as error:
             raise IdrlError(f"{self.store.where!r} cannot be written to: {error}.") from None
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            self._lock.close()
+            lock.close()
             raise IdrlError(f"the study {self.store.where!r} is being run already.") from None
+        self._lock = lock
 
     def unlock(self) -> None:
         if self._lock is not None:
             self._lock.close()
+            self._lock = None
 
     def outcome(self, name: str) -> Outcome:
         return read_outcome(self.store, name)
