@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -219,6 +220,18 @@ def test_one_driver_at_a_time(here, capsys):
     assert folder.outcome(name) == aside
     folder.unlock()
     assert sweep("--resume", "runs/small", "--retry") == 0
+
+
+def test_what_is_tried_again_must_fit_too(here, capsys):
+    assert sweep("small.toml") == 0
+    folder = StudyFolder.open("runs/small")
+    name, aside = "dqn-deep_sea-4-s0-1", Outcome("aside", 3, 3, error="the dice")
+    folder.save_jobs([replace(job, cpus=4_096) for job in folder.jobs.values()])
+    write_outcome(folder.store, name, aside)
+    assert sweep("--resume", "runs/small") == 1  # nothing is left to run
+    assert sweep("--resume", "runs/small", "--retry") == 2
+    assert f"{name} asks for 4096 cores" in capsys.readouterr().err
+    assert folder.outcome(name) == aside
 
 
 def is_going(pid):

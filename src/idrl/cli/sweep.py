@@ -125,11 +125,12 @@ def _resume(options, console) -> int:
     try:
         with _engine(options, console) as engine:
             capacity = engine.capacity()
-            for name, outcome in folder.outcomes().items():
-                if outcome.status == "aside" and options.retry:
-                    write_outcome(folder.store, name, Outcome(attempts=outcome.attempts))
-                elif not outcome.over:
-                    capacity.check(folder.jobs[name])
+            known = folder.outcomes()
+            again = [n for n, o in known.items() if options.retry and o.status == "aside"]
+            for name in (*again, *(n for n, o in known.items() if not o.over)):
+                capacity.check(folder.jobs[name])
+            for name in again:
+                write_outcome(folder.store, name, Outcome(attempts=known[name].attempts))
             return _drive(folder, engine, capacity, console)
     finally:
         folder.unlock()
