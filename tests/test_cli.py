@@ -17,6 +17,7 @@ import idrl
 from idrl.cli.app import main
 from idrl.errors import IdrlError
 from idrl.runs import loading
+from idrl.runs.session import Interrupted
 from idrl.system import devices
 
 SMALL = [
@@ -144,6 +145,15 @@ def test_a_signal_saves_first_and_says_how_to_go_on(tmp_path, number):
     assert process.returncode == 130, err
     assert "idrl train --resume run" in out
     assert list((tmp_path / "run" / "checkpoints").glob("step-*"))
+
+
+def test_the_command_to_go_on_with_is_quoted_and_on_one_line(monkeypatch, capsys):
+    def interrupted(**how):
+        raise Interrupted(Path("a folder" * 20), 5)
+
+    monkeypatch.setattr("idrl.runs.api.train", interrupted)
+    assert main(["train", "dqn", "deep_sea/4"]) == 130
+    assert f"idrl train --resume '{'a folder' * 20}'\n" in capsys.readouterr().out
 
 
 def test_evaluate_and_explain(trained, capsys):

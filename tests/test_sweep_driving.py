@@ -19,7 +19,7 @@ from idrl.cli.app import main
 from idrl.errors import IdrlError
 from idrl.report.reading import find_runs
 from idrl.sweep import attempt as attempts
-from idrl.sweep.driving import Grid, drive
+from idrl.sweep.driving import Grid, SweepStopped, drive
 from idrl.sweep.engines import Ended
 from idrl.sweep.folder import Outcome, StudyFolder, write_outcome
 from idrl.sweep.ray_engine import RayEngine
@@ -189,6 +189,17 @@ def test_a_signal_stops_all_runs_and_the_study_goes_on(here, monkeypatch, capsys
     monkeypatch.setenv("SWEEP_SCRIPT", "{}")
     assert sweep("--resume", "runs/small") == 0
     assert all(name.over for name in folder.outcomes().values())
+
+
+def test_commands_to_copy_are_quoted(here, monkeypatch, capsys):
+    def stopped(*how):
+        raise SweepStopped
+
+    monkeypatch.setattr("idrl.sweep.driving.drive", stopped)
+    assert sweep("small.toml", "--out", "study ü 1") == 130
+    assert f"idrl sweep --resume '{here}/study ü 1'\n" in capsys.readouterr().out
+    assert sweep("small.toml", "--out", "study ü 1") == 2
+    assert "continue with idrl sweep --resume 'study ü 1', or" in capsys.readouterr().err
 
 
 def test_a_run_whose_end_nobody_wrote_down_is_not_run_again(here):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,8 +97,8 @@ def _start(options, console) -> int:
     where = options.out or str(Path("runs") / study.name)
     if open_store(where).exists():
         raise IdrlError(
-            f"{where!r} exists already; continue with idrl sweep --resume {where}, or choose "
-            "another --out."
+            f"{where!r} exists already; continue with idrl sweep --resume {shlex.quote(where)}, "
+            "or choose another --out."
         )
     with _engine(options, console) as engine:
         capacity = engine.capacity()
@@ -180,7 +181,8 @@ def _drive(folder, engine, capacity, console) -> int:
             drive(folder, engine, source, live.tell, live.show)
     except SweepStopped:
         console.print(
-            f"Stopped; nothing is lost. Continue with: idrl sweep --resume {folder.store.where}",
+            "Stopped; nothing is lost. Continue with: idrl sweep --resume "
+            f"{shlex.quote(folder.store.where)}",
             markup=False, soft_wrap=True,
         )  # fmt: skip
         return 130

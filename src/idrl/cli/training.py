@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 
@@ -16,7 +17,8 @@ def trained(console: Any, **how: Any) -> Any:
         try:
             run = api.train(display=display, **how)
         except Interrupted as stop:
-            display.tell(f"{stop} Continue with: idrl train --resume {stop.path}")
+            folder = shlex.quote(str(stop.path))
+            display.tell(f"{stop} Continue with: idrl train --resume {folder}")
             return None
     display.tell(summary(run), f"The run is in {run.path}")
     return run

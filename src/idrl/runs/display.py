@@ -75,10 +75,10 @@ class LiveDisplay:
             self.live.stop()
 
     def tell(self, *what: Any) -> None:
-        """Below it, a line each."""
+        """Below it, a line each. Sentences may hold a command to copy: they are not cut."""
         with _or_nowhere(self.console):
             for one in what:
-                self.console.print(one, markup=False)
+                self.console.print(one, markup=False, soft_wrap=isinstance(one, str))
 
     def busy(self, doing: Doing, config: RunConfig) -> None:
         """On the way from one `update` to the next."""

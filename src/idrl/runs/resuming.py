@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -149,11 +150,11 @@ def load_state(program: RunProgram, place: Any) -> Any:
         like = program.frames.without(like)
     stored = checkpoint.shape(place, "replay/facts")
     if program.masked and stored is not None and stored[-1] < like.replay.facts.shape[-1]:
+        file = shlex.quote(str(place.parent.parent / "config.toml"))
         raise IdrlError(
             f"{place.name} is of a run whose replay does not say which actions were allowed, as "
             "runs on tasks with action masks have since they learn by them; it can be played and "
-            f"evaluated, but not resumed. idrl train --config {place.parent.parent}/config.toml "
-            "begins it again."
+            f"evaluated, but not resumed. idrl train --config {file} begins it again."
         )
     # Checkpoints from before seeds could be frozen.
     absent = {"failed": np.full(like.failed.shape, FINE, np.int32)}

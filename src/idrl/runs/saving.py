@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -154,5 +155,5 @@ def disk(folder: RunFolder, steps: int | None = None) -> Iterator[None]:
         begin = "it begins again" if steps is None else f"it continues from step {steps:,}"
         raise RunFailed(
             f"{str(folder.path)!r} could not be written: {error}. Once it can, {begin} with "
-            f"idrl train --resume {folder.path}"
+            f"idrl train --resume {shlex.quote(str(folder.path))}"
         ) from None

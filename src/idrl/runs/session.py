@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 import warnings
 from collections.abc import Callable
@@ -138,7 +139,7 @@ def _resume_from(folder: RunFolder, config: RunConfig, keep: bool) -> Found:
     if found.damaged and found.place is None:
         raise IdrlError(
             f"{damage(folder, found.damaged)}; no checkpoint is intact. A new run with --config "
-            f"{folder.config} repeats this one."
+            f"{shlex.quote(str(folder.config))} repeats this one."
         )
     return found
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import fcntl
 import json
 import secrets
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -76,8 +77,8 @@ class StudyFolder:
         store = open_store(where)
         if store.exists():
             raise IdrlError(
-                f"{where!r} exists already; continue with idrl sweep --resume {where}, or choose "
-                "another --out."
+                f"{where!r} exists already; continue with idrl sweep --resume "
+                f"{shlex.quote(where)}, or choose another --out."
             )
         about = {"format": FORMAT, "name": name, "study": data, "plugins": list(plugins)}
         folder = cls(store, about, name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ def write_demo(run: Run, target: Path) -> Path:
         "RESULT": _result(run),
         "SIGMA": _shrunk(sigma),
         "SEED": str(seed),
-        "RUN": words.name(run.path, 1_000),
+        "RUN": shlex.quote(words.name(run.path, 1_000)),  # in commands to copy
         "STEP": str(moments[0].at),
     }
     filled = {name: html.escape(text) for name, text in facts.items()}
