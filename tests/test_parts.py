@@ -10,6 +10,7 @@ from pathlib import Path
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 import pytest
 
@@ -21,6 +22,8 @@ from idrl.cli import main
 from idrl.config import assignments, resolve
 from idrl.networks.heads import Categorical, Ensemble
 from idrl.networks.trunks import Mlp
+from idrl.runs.policy import Policy
+from idrl.runs.sizing import shapes
 from idrl.schema import build, to_dict
 from idrl.storage.records import Table
 
@@ -104,6 +107,42 @@ def test_own_parts_are_listed(mine, capsys):
         assert main(["list", category]) == 0
         # Where a name is long, as tests before this one may have registered, lines are others.
         assert line in " ".join(capsys.readouterr().out.split())
+
+
+# -- exports -----------------------------------------------------------------------------------
+
+
+def untrained(name, **changes):
+    config = replace(resolve(name, "cartpole"), **changes)
+    agent = make_agent(config.spec, (4,), 3)
+    rng = np.random.default_rng(0)  # drawn here: initialising would be compiled
+    drawn = jax.tree.map(lambda x: rng.normal(size=x.shape).astype(np.float32), shapes(agent))
+    return Policy(config, agent, *drawn, 0)
+
+
+def test_own_parts_are_exported(mine, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    agent = untrained("normal-boltzmann")
+    assert agent.export(tmp_path / "policy.stablehlo").stat().st_size > 1000
+    path = agent.export(tmp_path / "policy.onnx")
+    obs = np.random.default_rng(1).normal(size=(7, 4)).astype(np.float32)
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    (found,) = session.run(["action"], {"observation": obs})
+    np.testing.assert_array_equal(found, agent.predict(obs))
+
+
+def test_a_part_that_counts_the_batch_is_told_how(mine, tmp_path):
+    class Counting(nn.Module):
+        @nn.compact
+        def __call__(self, obs):
+            return nn.Dense(4)(obs.reshape(len(obs), -1))
+
+    trunk = registered(idrl.Trunk, idrl.Trunk, module=lambda self, shape: Counting())
+    agent = untrained("normal-boltzmann", trunk=trunk)
+    for name in ("policy.onnx", "policy.stablehlo"):
+        with pytest.raises(idrl.IdrlError, match=r"write x\.shape\[0\] .*, not len\(x\)"):
+            agent.export(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
 
 
 # -- presets -----------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ class Network(nn.Module):
 
     @nn.compact
     def __call__(self, obs: jax.Array) -> jax.Array:
-        flat = obs.reshape(len(obs), -1).astype(jnp.float32)
+        flat = obs.reshape(obs.shape[0], -1).astype(jnp.float32)
         waves = nn.Dense(self.features, kernel_init=nn.initializers.normal(self.scale))(flat)
         waves = jax.lax.stop_gradient(waves)  # fixed
         return nn.relu(nn.Dense(self.features)(jnp.cos(waves)))

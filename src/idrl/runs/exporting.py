@@ -159,7 +159,8 @@ def trace(policy: Any, rule: str, *, mask: bool = False, dtype: str | None = Non
     except Exception as error:  # of a part of somebody's own
         raise IdrlError(
             f"{_named(policy)} cannot be exported: a part of it does not work with a batch of any "
-            f"size: {in_a_line(error)}."
+            "size; write x.shape[0] for that size, not len(x), and make no Python number of it "
+            f"({in_a_line(error)})."
         ) from error
     jaxpr, used = partial_eval.dce_jaxpr(
         traced.jaxpr, [True] * len(OUTPUTS), [False] + [True] * (len(leaves) + len(inputs))
