@@ -325,6 +325,22 @@ def test_mistakes_in_the_other_parts(mine):
         make_agent(declare(optimiser=bad), (4,), 3)
 
 
+def test_a_head_in_measured_units_needs_its_own_rescaled(mine):
+    learning = idrl.Learning(unit="measured", learning_starts_steps=50)
+    head = registered(idrl.Head, mine.Normal, measured_by="reward")
+    with pytest.raises(idrl.IdrlError, match="'flawed' is measured by 'reward' but has no `resc"):
+        make_agent(declare(heads={"z": head}, learning=learning), (4,), 3)
+    idrl.Head.kinds.pop("flawed")
+    for base, members in (
+        (mine.Normal, {}),
+        (mine.Normal, {"measured_by": "reward", "rescaled": lambda self, params, _: params}),
+        (Categorical, {}),
+    ):
+        head = registered(idrl.Head, base, **members)
+        make_agent(declare(heads={"z": head}, learning=learning), (4,), 3)
+        idrl.Head.kinds.pop("flawed")
+
+
 def test_a_table_says_what_it_has_no_column_for(tmp_path):
     path = tmp_path / "metrics.csv"
     Table(path).append([{"steps": 1, "loss": 0.5}])

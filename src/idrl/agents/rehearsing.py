@@ -106,6 +106,12 @@ def _try_units(head: Head, weights: Any) -> None:
             f"{_named(head)} is measured by {head.measured_by!r}; it must be 'reward', 'return' or "
             "None."
         )
+    if head.measured_by is not None and type(head).rescaled is Head.rescaled:
+        # The default leaves weights as they are: values would be wrong once the unit changes.
+        raise IdrlError(
+            f"{_named(head)} is measured by {head.measured_by!r} but has no `rescaled`; define one "
+            "that multiplies all outputs by the factor, or leave `measured_by` None."
+        )
     before: Any = jax.tree.structure(weights)
     if jax.tree.structure(jax.eval_shape(head.rescaled, weights, _shape(()))) != before:
         raise IdrlError(f"{_named(head)} changes which weights it has in `rescaled`.")
