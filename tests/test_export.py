@@ -247,6 +247,30 @@ def test_an_operation_without_a_form_is_named():
 # -- models of other libraries' manners ---------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("obs", "says"),
+    [
+        (np.full(4, 1e300), "at most 3.4e38"),
+        (np.full((2, 4), np.nan), "finite numbers"),
+        (np.full(4, 3e38, np.float32), "values of these observations are not finite"),
+        (np.zeros((0, 4)), "is empty"),
+        (["a"] * 4, "finite numbers"),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_observations_that_are_none_are_refused(agent, obs, says):
+    with pytest.raises(idrl.IdrlError, match=says):
+        agent.predict(obs)
+
+
+def test_a_model_is_saved_to_a_file(agent, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("", ".", tmp_path):
+        with pytest.raises(idrl.IdrlError, match="is a folder; name a file"):
+            agent.save(folder)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_adapter_answers_as_stable_baselines_would():
     model = small("bootstrapped-dqn", epsilon_end=0.0, redraw_steps=0).sb3(seed=4)
     plain = model.agent

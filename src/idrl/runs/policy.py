@@ -52,6 +52,8 @@ class Policy:
             path: the file.
         """
         path = Path(path)
+        if os.path.isdir(path):  # "" is one too: the folder that one is in
+            raise IdrlError(f"{str(path)!r} is a folder; name a file in it, 'agent.safetensors'.")
         about = {
             "format": MODEL_FORMAT,
             "version": VERSION,
@@ -128,10 +130,10 @@ class Policy:
                 anew.
         """
         if deterministic:
-            return self._call(self._evaluate, obs, mask, 0).taken
+            return self._taken(self._call(self._evaluate, obs, mask, 0))
         if seed is None:
             seed, self._draws = self._draws, self._draws + 1
-        return self._call(self._explore, obs, mask, seed).taken
+        return self._taken(self._call(self._explore, obs, mask, seed))
 
     def explain(self, obs: Any, mask: Any = None, seed: int = 0) -> Decided:
         """The full `Decision` of the rule it explores with.
@@ -153,6 +155,12 @@ class Policy:
         decision = function(self.params, self.prior, obs, mask, jax.random.key(seed))
         return jax.tree.map(lambda x: np.asarray(x)[0] if single else np.asarray(x), decision)
 
+    def _taken(self, decision: Decided) -> np.ndarray:
+        taken = decision.taken
+        if not isinstance(self.agent.actions, Box) and np.any(taken < 0):  # no action is finite
+            raise IdrlError("the agent's values of these observations are not finite: too large.")
+        return taken
+
     def checked(self, obs: Any, mask: Any) -> tuple[np.ndarray, np.ndarray | None, bool]:
         """A batch of observations and of masks, and whether a single one was given."""
         obs = np.asarray(obs)
@@ -165,8 +173,15 @@ class Policy:
                 f"the agent takes observations of shape {shape}, or a batch of them, "
                 f"not {obs.shape}."
             )
+        if not obs.size:
+            raise IdrlError("the batch of observations is empty; it must hold at least one.")
+        if obs.dtype.kind == "f" and obs.itemsize > 4:
+            with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
+                obs = obs.astype(np.float32)
         if obs.dtype.kind not in "buif" or not np.isfinite(obs).all():
-            raise IdrlError("observations are finite numbers; these hold something else.")
+            raise IdrlError(
+                "observations are finite numbers of at most 3.4e38; these hold something else."
+            )
         single = obs.ndim == len(shape)
         if mask is not None and isinstance(self.agent.actions, Box):
             raise IdrlError("continuous actions have no mask: omit it.")
@@ -174,8 +189,6 @@ class Policy:
             mask = self._checked(np.asarray(mask), () if single else obs.shape[:1])
         if single:
             obs, mask = obs[None], None if mask is None else mask[None]
-        if obs.dtype == np.float64:
-            obs = obs.astype(np.float32)
         return obs, mask, single
 
     def _checked(self, mask: np.ndarray, batch: tuple[int, ...]) -> np.ndarray:
