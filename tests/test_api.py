@@ -255,6 +255,36 @@ def test_commands_are_functions_too(run, tmp_path):
     assert repr(why).startswith(f"Explained({why.title}: Decision(action=")
 
 
+@pytest.mark.parametrize(
+    ("call", "wrong"),
+    [
+        (idrl.evaluate, {"episodes": 2.5}),
+        (idrl.evaluate, {"episodes": "3"}),
+        (idrl.evaluate, {"episodes": 0}),
+        (idrl.evaluate, {"episodes": 10**12}),
+        (idrl.evaluate, {"limit_steps": 0}),
+        (idrl.evaluate, {"seed": 1.5}),
+        (idrl.play, {"episode": 1.5}),
+        (idrl.play, {"episode": True}),
+        (idrl.play, {"max_steps": 0}),
+        (idrl.play, {"fps": 0, "video": "x.gif"}),
+        (idrl.explain, {"step": 0.5}),
+    ],
+)
+def test_counts_are_whole_numbers(call, wrong, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = next(iter(wrong))
+    with pytest.raises(idrl.IdrlError, match=f"^{name} is .*; it must be a whole number from "):
+        call("nowhere", **wrong)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_report_is_of_some_runs(tmp_path):
+    with pytest.raises(idrl.IdrlError, match="no runs are named"):
+        idrl.report([], tmp_path / "report")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_importing_idrl_is_lazy():
     import subprocess
     import sys

@@ -37,6 +37,14 @@ def test_a_model_loads_and_decides(row):
     assert set(agent.predict(boards).tolist()) <= set(range(actions))
 
 
+def test_what_is_explained_is_what_is_played():
+    """Not what the agent was trained on."""
+    agent = idrl.load(FOLDER / "minatar-breakout-dqn.safetensors")
+    for env in (None, "minatar/breakout?sticky=0.5"):
+        title = idrl.explain(agent, env).title
+        assert title == f"dqn on {env or agent.config.env}, seed {agent.seed}, step 0"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("row", listed(), ids=lambda row: row["file"])
 def test_a_model_plays_far_better_than_chance(row):

@@ -18,6 +18,7 @@ from idrl.runs.policy import Policy, without
 from idrl.runs.run import Run
 from idrl.storage.folder import RunFolder
 from idrl.system import words
+from idrl.system.arguments import whole
 from idrl.training.seeding import seed_key
 
 
@@ -44,8 +45,7 @@ def explain(
         seed: which seed of the run; by default the best.
         step: which step of the episode; the first is 0.
     """
-    if step < 0:
-        raise IdrlError(f"step is {step}; an episode's first step is 0.")
+    step = whole("step", step, 0)
     policy = run if isinstance(run, Policy) else open_agent(run)
     if isinstance(policy, Policy):
         if seed is not None:
@@ -63,7 +63,7 @@ def explain(
         seen = episode.send(policy.predict(seen.obs, seen.allowed))
         if seen.over:
             raise IdrlError(f"the episode ended after {t + 1} steps; --step must be below that.")
-    title = words.title(config.agent, config.env)
+    title = words.title(config.agent, config.env if env is None else world.name)
     title += f", seed {policy.seed}, step {step}"
     decision = policy.explain(seen.obs, seen.allowed)
     if isinstance(decision, Decision):

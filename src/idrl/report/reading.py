@@ -84,6 +84,8 @@ def read_runs(paths: Sequence[str | Path]) -> tuple[list[Record], list[LeftOut]]
 
 
 def find_runs(paths: Sequence[str | Path]) -> list[Path]:
+    if not paths:
+        raise IdrlError("no runs are named; name run folders, or a folder of them.")
     found: dict[Path, Path] = {}  # by what they really are: named twice, counted once
     for path in map(Path, paths):
         if not path.is_dir():

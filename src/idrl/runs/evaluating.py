@@ -28,6 +28,7 @@ from idrl.runs.sizing import check_memory
 from idrl.storage import checkpoint
 from idrl.storage.arrays import check_finite
 from idrl.storage.folder import RunFolder
+from idrl.system.arguments import whole
 from idrl.system.devices import prepare
 from idrl.training.evaluation import Score
 from idrl.training.predictors import Predictor, is_predictor, score_episodes
@@ -35,6 +36,7 @@ from idrl.training.program import Best, RunProgram, TrainState, playing_view
 from idrl.training.seeding import task_of
 
 LIMIT_STEPS = 108_000
+MOST_EPISODES = 1_000_000  # results of all of them are held at once
 
 
 def evaluate(
@@ -61,13 +63,9 @@ def evaluate(
     """
     if episodes is not None and frames is not None:
         raise IdrlError("episodes and frames both say how long to play: omit one.")
-    episodes = 100 if episodes is None else episodes
-    if episodes <= 0:
-        raise IdrlError(f"episodes is {episodes}; it must be positive.")
-    if limit_steps <= 0:
-        raise IdrlError(f"limit_steps is {limit_steps}; it must be positive.")
-    if seed is not None and not 0 <= seed < 2**31:
-        raise IdrlError(f"seed is {seed}; it must be a whole number from 0 to 2147483647.")
+    episodes = whole("episodes", 100 if episodes is None else episodes, most=MOST_EPISODES)
+    limit_steps = whole("limit_steps", limit_steps)
+    seed = None if seed is None else whole("seed", seed, 0)
     if deterministic:
         prepare(deterministic=True)  # what follows may be the first to use JAX
     if not isinstance(agent, Policy | Run | str | Path):

@@ -1,13 +1,17 @@
-"""What `idrl.ids` and `idrl.rules` are given, checked, and what they return, in a line."""
+"""What functions are given, checked: arrays for `idrl.ids` and `idrl.rules`, with what these return
+in a line, and counts."""
 
 from __future__ import annotations
 
+import math
+from numbers import Real
 from typing import Any
 
 import jax
 import numpy as np
 
 from idrl.errors import IdrlError
+from idrl.system import words
 
 
 def brief(decision: Any) -> str:
@@ -68,6 +72,16 @@ def _fit(name: str, value: Any, shape: tuple[int, ...], beside: str, each: bool 
     if not fits or (each and has[-1:] != shape[-1:]):
         or_one = "" if each else ", or one number"
         raise IdrlError(f"{name} has shape {has}; with {beside} it must be {shape}{or_one}.")
+
+
+def whole(name: str, value: Any, least: int = 1, most: int = 2**31 - 1) -> int:
+    """A whole number of Python or NumPy, or a float that is one."""
+    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not number or value != int(value) or not least <= value <= most:
+        raise IdrlError(
+            f"{name} is {words.value(value)}; it must be a whole number from {least} to {most}."
+        )
+    return int(value)
 
 
 def need(value: Any, by: str) -> Any:

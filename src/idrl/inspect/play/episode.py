@@ -26,9 +26,11 @@ from idrl.runs.policy import Policy
 from idrl.runs.run import Run
 from idrl.storage.folder import RunFolder
 from idrl.system import words
+from idrl.system.arguments import whole
 from idrl.training.seeding import seed_key
 
 MAX_STEPS = 27_000  # the paper's cap on an episode
+MAX_FPS = 100  # a GIF counts in hundredths of a second
 
 
 class Episode(NamedTuple):
@@ -73,7 +75,7 @@ class Episode(NamedTuple):
 
         target = _target(path)
         check_target(target)
-        write_video(self, target, fps)
+        write_video(self, target, whole("fps", fps, most=MAX_FPS))
         return target
 
     def __repr__(self) -> str:
@@ -129,8 +131,8 @@ def play(
     """
     if acting not in ("explore", "evaluate"):
         raise IdrlError(f"acting is {acting!r}; it must be 'explore' or 'evaluate'.")
-    if not 0 <= episode < 2**31:
-        raise IdrlError(f"episode is {episode}; it must be a whole number from 0 to 2147483647.")
+    episode, max_steps = whole("episode", episode, 0), whole("max_steps", max_steps)
+    fps = whole("fps", fps, most=MAX_FPS)
     if page is not None:
         _target(page)
     if video is not None:
