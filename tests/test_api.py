@@ -279,6 +279,13 @@ def test_counts_are_whole_numbers(call, wrong, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_settings_may_have_dotted_names(tmp_path):
+    """Which are as wrong as they would be in a table."""
+    for settings in ({"learning.gama": 0.9}, {"learning": {"gama": 0.9}}):
+        with pytest.raises(idrl.IdrlError, match=r"'learning\.gama'; did you mean 'gamma'"):
+            idrl.train("dqn", "deep_sea/4", settings=settings, out=tmp_path / "run")
+
+
 def test_a_report_is_of_some_runs(tmp_path):
     with pytest.raises(idrl.IdrlError, match="no runs are named"):
         idrl.report([], tmp_path / "report")

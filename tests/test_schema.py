@@ -6,6 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from idrl.agents import agent_names, declared
 from idrl.config import RunConfig, assignments, resolve
 from idrl.envs import make_env
 from idrl.errors import IdrlError
-from idrl.schema import Part, build, merge, parse_assignment, tables, to_dict
+from idrl.schema import Part, build, merge, nested, parse_assignment, tables, to_dict
 
 # The examples are fixed, so that a run of the tests says the same twice.
 fuzz = settings(max_examples=300, deadline=None, derandomize=True)
@@ -208,6 +209,17 @@ def test_whole_floats_are_whole_numbers_and_whole_numbers_are_floats():
     assert isinstance(built.angles[0], float)
 
 
+def test_numbers_of_numpy_are_numbers():
+    given = {"training": {"steps": np.int64(300)}, "learning": {"gamma": np.float32(0.5)}}
+    config = resolve("dqn", "deep_sea/4", changes=[given | {"seed": np.uint8(3)}])
+    steps, gamma = config.training.steps, config.learning.gamma
+    assert (steps, gamma, config.seed) == (300, 0.5, 3)
+    assert [type(x) for x in (steps, gamma, config.seed)] == [int, float, int]
+    for wrong in (np.float32(2.5), np.bool_(True), np.float64(np.nan)):
+        with pytest.raises(IdrlError, match="training.steps is .*; it must be a whole number"):
+            resolve("dqn", "deep_sea/4", changes=[{"training": {"steps": wrong}}])
+
+
 @pytest.mark.parametrize("huge", [10**400, -(10**400)], ids=["positive", "negative"])
 def test_numbers_beyond_floats_are_refused(huge):
     # Python's whole numbers have no limit; converting one to a float raises OverflowError.
@@ -397,6 +409,15 @@ def test_parse_assignment(text, expected):
         return {k: types(v) for k, v in value.items()} if isinstance(value, dict) else type(value)
 
     assert types(parsed) == types(expected)  # True == 1, but is something else
+
+
+def test_dotted_names_are_tables():
+    given = {"heads.q.k": 3, "heads": {"q": {"hidden": [8]}}, "explore.kind": "ids", "seed": 1}
+    assert nested(given | {"explore.lam": 0.5}) == {
+        "heads": {"q": {"k": 3, "hidden": [8]}},
+        "explore": {"kind": "ids", "lam": 0.5},
+        "seed": 1,
+    }
 
 
 @pytest.mark.parametrize("text", ["", "a", "=1", "a.=1", ".a=1", "a..b=1", "a b"])

@@ -24,7 +24,7 @@ from idrl.runs.resuming import changed, differences
 from idrl.runs.run import Run, open_run
 from idrl.runs.session import Display, Interrupted, prepare_memory, run_session
 from idrl.runs.sizing import check_memory, too_short, without_gpu
-from idrl.schema import merge, to_dict
+from idrl.schema import merge, nested, to_dict
 from idrl.storage import checkpoint
 from idrl.storage import sinks as guests
 from idrl.storage.folder import RunFolder, free_name
@@ -80,7 +80,8 @@ def train(
         seed: the first seed.
         out: the folder of the run; by default a new one in `runs`.
         config: a TOML file of settings, or the same as a dictionary.
-        settings: changes to the config: a nested dictionary, or strings such as `"heads.q.k=20"`.
+        settings: changes to the config: a dictionary, nested or of names such as `"heads.q.k"`,
+            or strings such as `"heads.q.k=20"`.
         resume: a run, or its folder, to continue.
         tensorboard: also record to TensorBoard. A resumed run keeps what it had, unless told
             otherwise.
@@ -106,7 +107,7 @@ def train(
         if resume is None:
             prepare(deterministic)  # an import may be the first to use JAX
         plugins.load_installed()
-    file = read_config(config) if isinstance(config, (str, Path)) else dict(config or {})
+    file = read_config(config) if isinstance(config, (str, Path)) else nested(config or {})
     if steps is not None and frames is not None:
         raise IdrlError("steps and frames both say how long to train: omit one.")
     if progress and display is not None:
@@ -124,7 +125,7 @@ def train(
     )  # fmt: skip
     if isinstance(settings, str):
         settings = [settings]
-    changes = [dict(settings)] if isinstance(settings, Mapping) else assignments(settings)
+    changes = [nested(settings)] if isinstance(settings, Mapping) else assignments(settings)
     if resume is not None:
         if out is not None:
             raise IdrlError("a resumed run stays in its folder: omit out= or --out.")

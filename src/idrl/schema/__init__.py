@@ -6,7 +6,7 @@ text or imports what a file names: a config picks only among the kinds that code
 
 from idrl.schema.building import build, to_dict
 from idrl.schema.parts import Part, first_paragraph, same_place
-from idrl.schema.tables import current_names, flat, merge, parse_assignment
+from idrl.schema.tables import current_names, flat, merge, nested, parse_assignment
 
 __all__ = [
     "Part",
@@ -15,6 +15,7 @@ __all__ = [
     "first_paragraph",
     "flat",
     "merge",
+    "nested",
     "parse_assignment",
     "same_place",
     "to_dict",

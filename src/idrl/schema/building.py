@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import typing
+from numbers import Integral, Real
 from typing import Any, Literal, TypeVar
 
 from idrl.errors import IdrlError, nearest, unknown
@@ -69,6 +70,8 @@ def _kind_of(value: Any) -> dict[str, str]:
 
 def _convert(hint: Any, value: Any, where: str) -> Any:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if isinstance(value, Real) and not isinstance(value, (int, float)):  # one of NumPy's
+        value = int(value) if isinstance(value, Integral) else float(value)
     if origin is Literal:
         if value not in args or isinstance(value, bool) != isinstance(args[0], bool):
             known = ", ".join(map(repr, args))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 from idrl.errors import IdrlError
@@ -37,9 +38,9 @@ def current_names(data: dict[str, Any]) -> dict[str, Any]:
             if old not in _said:
                 warnings.warn(f"{old} is called {new} now.", stacklevel=3)
             _said.add(old)
-            change = functools.reduce(lambda d, k: {k: d}, reversed(new.split(".")), inner[name])
+            change = _placed(new.split("."), inner[name])
             kept = {key: value for key, value in inner.items() if key != name}
-            kept = functools.reduce(lambda d, k: {k: d}, reversed(tables), kept)
+            kept = _placed(tables, kept)
             data = merge(data | kept, change)
     return data
 
@@ -53,13 +54,25 @@ def flat(data: dict[str, Any], where: str = "") -> dict[str, Any]:
     return out
 
 
+def nested(data: Mapping[str, Any]) -> dict[str, Any]:
+    """{'heads.q.k': 20} → {'heads': {'q': {'k': 20}}}; tables are left as they are."""
+    out: dict[str, Any] = {}
+    for name, value in data.items():
+        out = merge(out, _placed(str(name).split("."), value))
+    return out
+
+
+def _placed(keys: list[str], value: Any) -> dict[str, Any]:
+    return functools.reduce(lambda inner, key: {key: inner}, reversed(keys), value)
+
+
 def parse_assignment(text: str) -> dict[str, Any]:
     """`heads.q.k=20` → {'heads': {'q': {'k': 20}}}. Values: numbers, booleans, lists, words."""
     path, equals, value = text.partition("=")
     keys = path.strip().split(".")
     if not equals or not all(keys) or len(keys) > 24:
         raise IdrlError(f"--set {text!r} is not of the form name.of.setting=value.")
-    return functools.reduce(lambda inner, key: {key: inner}, reversed(keys), literal(value))
+    return _placed(keys, literal(value))
 
 
 def literal(text: str) -> Any:
