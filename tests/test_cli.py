@@ -26,6 +26,9 @@ SMALL = [
 ]  # fmt: skip
 
 
+MODEL = str(Path(__file__).parents[1] / "results/models/minatar-breakout-dqn.safetensors")
+
+
 def idrl_process(*arguments, cwd, **kwargs):
     environment = os.environ | {"XDG_CACHE_HOME": str(cwd / "cache"), "COLUMNS": "200"}
     return subprocess.Popen(
@@ -251,6 +254,13 @@ def test_load_predicts_and_explains(trained):
         (["train", "--resume", "n" * 300], "no run folder"),
         (["evaluate", "taken"], "not a run folder"),
         (["explain", "taken"], "not a run folder"),
+        (["evaluate", MODEL, "--episodes", "1e12"], "a whole number from 1 to 1000000"),
+        (["explain", MODEL, "--png", "e.xyz"], "must end in .png, .svg or .pdf"),
+        (["explain", MODEL, "--png", "e"], "must end in .png"),
+        (["explain", MODEL, "--png", "taken"], "is a folder; name a file in it"),
+        (["explain", MODEL, "--png", "none/e.png"], "no folder 'none'"),
+        (["play", MODEL, "--fps", "30"], "add --video FILE"),
+        (["play", MODEL, "--fps", "1000", "--video", "e.gif"], "from 1 to 100"),
         (["list", "agentz"], "invalid choice"),
         (["trian"], "invalid choice"),
         (["train", "dqn", "cartpole", "extra"], "does not know what to do with 'extra'"),

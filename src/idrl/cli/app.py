@@ -227,8 +227,7 @@ def _explain(options, console) -> int:
     run = open_agent(options.run)
     home = run.path if isinstance(run, Run) else Path()
     target = Path(options.png) if options.png else home / "explain.png"
-    if not target.parent.is_dir():
-        raise IdrlError(f"there is no folder {str(target.parent)!r} for the picture.")
+    _check_picture(target)
     moment, names = explain(run, seed=options.seed, step=options.step), told(run.config.spec)
     heads = ["", "action", *(SYMBOLS[name] for name in names)]
     rows = decision_rows(moment.decision, names)
@@ -236,6 +235,16 @@ def _explain(options, console) -> int:
     decision_figure(moment.decision, target, moment.title, names)
     console.print(f"The picture is in {target}", markup=False)
     return 0
+
+
+def _check_picture(target: Path) -> None:
+    """Refuse what cannot be drawn before anything is computed."""
+    if target.is_dir():
+        raise IdrlError(f"--png {str(target)!r} is a folder; name a file in it.")
+    if target.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise IdrlError(f"--png {str(target)!r} must end in .png, .svg or .pdf.")
+    if not target.parent.is_dir():
+        raise IdrlError(f"there is no folder {str(target.parent)!r} for the picture.")
 
 
 def _list(options, console) -> int:

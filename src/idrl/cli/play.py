@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from idrl.cli.counts import positive
+from idrl.errors import IdrlError
 
 
 def add_parser(commands) -> None:
@@ -39,25 +40,27 @@ def add_parser(commands) -> None:
     c.add_argument(
         "--max-steps", type=_count, default=27_000, help="steps at most (default: 27,000)"
     )
-    c.add_argument("--fps", type=_count, default=5, help="steps per second of the video")
+    c.add_argument("--fps", type=_count, help="steps per second of the video (default: 5)")
     c.set_defaults(call=_play)
 
 
 def _play(options, console) -> int:
-    from idrl.inspect.play.episode import play
+    from idrl.inspect.play.episode import FPS, play
     from idrl.inspect.play.page import LIMIT
     from idrl.report.statistics import short
     from idrl.runs.loading import open_agent
     from idrl.runs.run import Run
 
-    run = open_agent(options.run)
     page, video = options.page, options.video
+    if options.fps is not None and video is None:
+        raise IdrlError("--fps is the speed of a video: add --video FILE, or omit it.")
+    run = open_agent(options.run)
     if page is None and video is None:
         page = (run.path if isinstance(run, Run) else Path()) / "play.html"
     episode = play(
         run, seed=options.seed, weights=options.weights, at=options.at, acting=options.act,
         episode=options.episode, max_steps=options.max_steps, page=page, video=video,
-        fps=options.fps,
+        fps=FPS if options.fps is None else options.fps,
     )  # fmt: skip
     steps, differ = len(episode.action), len(episode.disagreements)
     console.print(

@@ -30,6 +30,7 @@ from idrl.system.arguments import whole
 from idrl.training.seeding import seed_key
 
 MAX_STEPS = 27_000  # the paper's cap on an episode
+FPS = 5
 MAX_FPS = 100  # a GIF counts in hundredths of a second
 
 
@@ -69,7 +70,7 @@ class Episode(NamedTuple):
         write_page(self, target)
         return target
 
-    def save_video(self, path: str | Path, fps: int = 5) -> Path:
+    def save_video(self, path: str | Path, fps: int = FPS) -> Path:
         """An .mp4 or a .gif of so many steps a second."""
         from idrl.inspect.play.video import check_target, write_video
 
@@ -111,7 +112,7 @@ def play(
     max_steps: int = MAX_STEPS,
     page: str | Path | None = None,
     video: str | Path | None = None,
-    fps: int = 5,
+    fps: int = FPS,
 ) -> Episode:
     """Play one episode and record what the agent believes and decides at every step.
 
