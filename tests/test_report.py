@@ -10,7 +10,7 @@ from run_folders import made_up_run, write_csv
 from idrl.cli.app import main
 from idrl.report.comparing import compare
 from idrl.report.grouping import sections
-from idrl.report.reading import read_runs
+from idrl.report.reading import find_runs, read_runs
 from idrl.report.reference import Published, for_task
 from idrl.report.statistics import estimate
 from idrl.report.style import _FIXED, look
@@ -341,6 +341,27 @@ def test_a_reference_file_must_have_its_columns(text, sentence, tmp_path, capsys
     assert main(arguments) == 2
     assert sentence in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_links_to_runs_are_followed_but_not_in_circles(tmp_path):
+    made_up_run(tmp_path / "elsewhere/one")
+    made_up_run(tmp_path / "elsewhere/deep/two")
+    made_up_run(tmp_path / "beside")
+    runs = tmp_path / "runs"
+    made_up_run(runs / "own")
+    (runs / "one").symlink_to(tmp_path / "elsewhere/one")
+    (runs / "folder").symlink_to(tmp_path / "elsewhere/deep")
+    (runs / "zlatest").symlink_to(runs / "own")
+    (runs / "up").symlink_to(tmp_path)
+    (runs / "itself").symlink_to(runs)
+    (runs / "empty").mkdir()
+    (runs / "empty/back").symlink_to(runs)
+    (runs / "dangling").symlink_to(tmp_path / "nothing")
+    found = {str(path.relative_to(runs)) for path in find_runs([runs])}
+    assert found == {"own", "one", "folder/two"}
+    (tmp_path / "linked").symlink_to(runs)
+    assert len(find_runs([tmp_path / "linked"])) == 3
+    assert len(read_runs([runs])[0]) == 3
 
 
 def test_what_is_no_folder_is_refused(tmp_path, capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -93,11 +94,27 @@ def find_runs(paths: Sequence[str | Path]) -> list[Path]:
                 f"there is no folder {str(path)!r}; name run folders, or a folder of them."
             )
         inside = [path] if (path / "run.json").exists() or (path / "config.toml").exists() else []
-        inside = inside or sorted(p.parent for p in path.rglob("run.json"))
+        inside = inside or _runs_in(path)
         if not inside:
             raise IdrlError(f"{str(path)!r} holds no run folders.")
         found |= {run.resolve(): run for run in inside}
     return list(found.values())
+
+
+def _runs_in(folder: Path) -> list[Path]:
+    """Of a linked folder it may be that one, or those in it: further in, links may lead in circles
+    or to the whole disk. One that leads back up is not followed."""
+    real = folder.resolve()
+    own: list[Path] = []
+    linked: list[Path] = []
+    for place, folders, names in os.walk(folder):
+        if "run.json" in names:
+            own.append(Path(place))
+        for link in (Path(place, name) for name in folders):
+            if link.is_symlink() and not real.is_relative_to(link.resolve()):
+                linked += [*link.glob("run.json"), *link.glob("*/run.json")]
+    # The last name of a run is the one that is kept: its own, not a link's.
+    return [*sorted(file.parent for file in linked), *sorted(own)]
 
 
 def read_run(path: Path) -> Record:
