@@ -243,6 +243,8 @@ def test_load_predicts_and_explains(trained):
         (["train", "dqn", "deep_sea/4", "--config", "nowhere.toml"], "no config file"),
         (["train", "dqn", "deep_sea/4", "--config", "broken.toml"], "not valid TOML"),
         (["train", "dqn", "deep_sea/4", "--config", "other.toml"], "is for agent 'ddqn'"),
+        (["train", "dqn", "cartpole", "--steps", "9", "--set", "training.steps=5"], "omit one"),
+        (["train", "dqn", "deep_sea/4", "--out", ""], "has an empty name"),
         (["train", "dqn", "deep_sea/4", "--out", "taken"], "exists already"),
         (["train", "dqn", "deep_sea/4", "--out", "leads-nowhere"], "exists already"),
         (["train", "--resume", "nowhere"], "no run folder"),

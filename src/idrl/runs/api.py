@@ -24,7 +24,7 @@ from idrl.runs.resuming import changed, differences
 from idrl.runs.run import Run, open_run
 from idrl.runs.session import Display, Interrupted, prepare_memory, run_session
 from idrl.runs.sizing import check_memory, too_short, without_gpu
-from idrl.schema import merge, nested, to_dict
+from idrl.schema import flat, merge, nested, to_dict
 from idrl.storage import checkpoint
 from idrl.storage import sinks as guests
 from idrl.storage.folder import RunFolder, free_name
@@ -126,6 +126,9 @@ def train(
     if isinstance(settings, str):
         settings = [settings]
     changes = [nested(settings)] if isinstance(settings, Mapping) else assignments(settings)
+    _check_once(flags, frames, changes)
+    if out is not None and not str(out):
+        raise IdrlError("the run's folder has an empty name: name one, or omit out= or --out.")
     if resume is not None:
         if out is not None:
             raise IdrlError("a resumed run stays in its folder: omit out= or --out.")
@@ -153,7 +156,11 @@ def train(
     actions = actions_of(world)
     _check_here(make_agent(resolved.spec, world.obs_shape, actions, world.name), resolved, world)
     chosen = _sinks({}, how.asked)
-    path = Path(out) if out else free_name(Path("runs"), f"{resolved.agent}-{resolved.env}")
+    path = (
+        Path(out)
+        if out is not None
+        else free_name(Path("runs"), f"{resolved.agent}-{resolved.env}")
+    )
     about = {
         "obs_shape": list(world.obs_shape),
         **to_table(actions),
@@ -170,6 +177,15 @@ def train(
         if _came_to_nothing(folder, error):
             folder.discard()
         raise
+
+
+def _check_once(flags: dict[str, Any], frames: int | None, changes: list[dict[str, Any]]) -> None:
+    """Refuse what is said twice: one of the two would be ignored."""
+    said = {name: name.rpartition(".")[2] for name in flat(flags)}
+    said |= {} if frames is None else {"training.steps": "frames"}
+    for name in (name for change in changes for name in flat(change)):
+        if name in said:
+            raise IdrlError(f"{said[name]} and the setting {name} say the same: omit one.")
 
 
 def _came_to_nothing(folder: RunFolder, error: Exception) -> bool:
@@ -231,14 +247,14 @@ def _resume(
             f"the run is for observations of shape {shape} and {in_words(actions)}, but "
             f"{world.name} has {world.obs_shape} and {in_words(actions_of(world))}."
         )
-    _check_here(make_agent(config.spec, shape, actions), config, world)
+    _check_here(make_agent(config.spec, shape, actions), config, world, fresh=False)
     return _go(folder, config, world, sinks, how, keep=config != old)
 
 
-def _check_here(agent: Agent, config: RunConfig, env: Env | HostEnv) -> None:
+def _check_here(agent: Agent, config: RunConfig, env: Env | HostEnv, fresh: bool = True) -> None:
     """Refuse what does not fit into this machine; say what will take it long."""
     check_memory(agent, config, env)
-    for told in (too_short(config), without_gpu(agent, config)):
+    for told in (too_short(config) if fresh else None, without_gpu(agent, config)):
         if told is not None:
             warnings.warn(told, stacklevel=3)
     if isinstance(env, HostEnv) and not env.repeats:
