@@ -73,9 +73,13 @@ def _check(options) -> None:
         ("retry", "resume"), ("table", "status"), ("price", "plan"), ("plan", "study"),
         ("out", "study"),
     ):  # fmt: skip
-        if getattr(options, name) and not getattr(options, needed):
+        value = getattr(options, name)
+        if value is not None and value is not False and not getattr(options, needed):
             told = "a STUDY" if needed == "study" else f"--{needed}"
             raise IdrlError(f"--{name} goes with {told} only.")
+    for name, default in (("out", None), ("address", None), ("engine", "auto")):
+        if options.plan and getattr(options, name) != default:
+            raise IdrlError(f"--plan starts nothing: omit --{name}.")
 
 
 def _start(options, console) -> int:
