@@ -190,7 +190,7 @@ def test_a_run_that_nothing_scored_is_scored_by_its_latest_weights(tmp_path):
     """Its best weights are those it began with."""
     settings = small.SETTINGS | {"evaluation": {"every_steps": 200, "steps": 2, "envs": 2}}
     run = small.train(tmp_path / "run", settings=settings)
-    with pytest.warns(UserWarning, match="no evaluation has scored seed 5, 6: the latest weights"):
+    with pytest.warns(UserWarning, match="no evaluation has scored seeds 5, 6: the latest weights"):
         found = idrl.evaluate(run, episodes=2)
     latest = [idrl.evaluate(idrl.load(run, seed, "latest"), episodes=2) for seed in (5, 6)]
     np.testing.assert_array_equal(found.return_mean, [score.return_mean for score in latest])

@@ -81,7 +81,7 @@ def train(
         out: the folder of the run; by default a new one in `runs`.
         config: a TOML file of settings, or the same as a dictionary.
         settings: changes to the config: a dictionary, nested or of names such as `"heads.q.k"`,
-            or strings such as `"heads.q.k=20"`.
+            or strings such as `"heads.q.k=20"`. Arguments such as `steps` win over a dictionary.
         resume: a run, or its folder, to continue.
         tensorboard: also record to TensorBoard. A resumed run keeps what it had, unless told
             otherwise.
@@ -125,8 +125,11 @@ def train(
     )  # fmt: skip
     if isinstance(settings, str):
         settings = [settings]
-    changes = [nested(settings)] if isinstance(settings, Mapping) else assignments(settings)
-    _check_once(flags, frames, changes)
+    if isinstance(settings, Mapping):
+        changes = [nested(settings)]  # shared by runs, perhaps, which differ in the arguments
+    else:
+        changes = assignments(settings)
+        _check_once(flags, frames, changes)
     if out is not None and not str(out):
         raise IdrlError("the run's folder has an empty name: name one, or omit out= or --out.")
     if resume is not None:

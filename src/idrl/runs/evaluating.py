@@ -145,10 +145,9 @@ def _scored_or_latest(state: TrainState, seeds: Sequence[int]) -> TrainState:
     scored = np.isfinite(np.asarray(state.best.score))
     if scored.all():
         return state
-    told = ", ".join(str(seed) for seed, known in zip(seeds, scored, strict=True) if not known)
-    warnings.warn(
-        f"no evaluation has scored seed {told}: the latest weights are played.", stacklevel=3
-    )
+    others = [str(seed) for seed, known in zip(seeds, scored, strict=True) if not known]
+    told = ("seeds " if others[1:] else "seed ") + ", ".join(others)
+    warnings.warn(f"no evaluation has scored {told}: the latest weights are played.", stacklevel=3)
 
     def chosen(best: Any, latest: Any) -> Any:
         return jnp.where(scored.reshape(-1, *[1] * (best.ndim - 1)), best, latest)
