@@ -228,7 +228,7 @@ def test_load_predicts_and_explains(trained):
         (["train", "dqn", "deep_sea/4", "--seeds", "0"], "not a positive number"),
         (["train", "dqn", "deep_sea/4", "--seed", "-1"], "seed is -1"),
         (["train", "dqn", "deep_sea/4", "--seed", "2147483647"], "from 0 to 2147483646"),
-        (["train", "dqn", "deep_sea/4", "--envs", "1e9"], "counts to 2,147,483,647: use fewer"),
+        (["train", "dqn", "deep_sea/4", "--envs", "1e9"], "2,147,483,647: use fewer of either"),
         (["train", "dqn", "deep_sea/0"], "the size is a whole number from 2 to 200"),
         (["train", "dqn", ""], "unknown environment ''"),
         (["train", "", "deep_sea/4"], "unknown agent ''"),

@@ -190,7 +190,7 @@ def cadence(
     if (made := warmup * envs + total * steps) > _MOST:
         raise IdrlError(
             f"with training.envs={envs} a run makes at least {made:,} steps, and it counts to "
-            f"{_MOST:,}: use fewer."
+            f"{_MOST:,}: use fewer of either."
         )
     return Cadence(
         vector_steps=steps // envs,
