@@ -1,7 +1,7 @@
 """Atari on this machine: training as it runs, and its parts alone: updates, acting, emulators.
 
-    python -m benchmarks.atari [AGENT/ENVS/PRECISION[/deterministic]...] [--game pong] \
-        [--seconds 5] [--together 6] [--csv FILE]        # c51-ids/64/full
+    python -m benchmarks.atari [AGENT/ENVS/PRECISION[/deterministic][/processes=N]...] \
+        [--game pong] [--seconds 5] [--together 6] [--csv FILE]        # c51-ids/64/full
 
 Frames are the emulator's, four a step; an update per 16 frames. All four are measured in the same
 process, one after the other. `whole` is the training loop itself, without evaluations, once all is
@@ -40,18 +40,28 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def program_of(agent: str, game: str, envs: int, precision: str, capacity: int):
+def program_of(agent: str, game: str, envs: int, precision: str, capacity: int, processes: int = 0):
     learning = {
         "precision": precision, "learning_starts_steps": 64 * envs, "replay_capacity": capacity
     }  # fmt: skip
     changes = {
         "learning": learning,
-        "training": {"envs": envs, "steps": 2_000_000_000, "distributions_every_steps": 0},
+        "training": {
+            "envs": envs,
+            "steps": 2_000_000_000,
+            "distributions_every_steps": 0,
+            "env_processes": processes,
+        },
         "evaluation": {"every_steps": 2_000_000_000},
     }
     config = resolve(agent, f"atari/{game}", changes=[changes])
     prepare_memory(config)
     return make_program(config, make_env(config.env))
+
+
+def processes_of(note: str) -> int:
+    """That step the games: as `processes=N` says, or as the games do."""
+    return next((int(word.split("=")[1]) for word in note.split(", ") if "=" in word), 0)
 
 
 def blank_state(program):
@@ -84,7 +94,12 @@ class Bench:
         self.job, self.envs, self.seconds = job, job["envs"], job["seconds"]
         began = time.perf_counter()
         self.program: Any = program_of(
-            job["agent"], job["game"], self.envs, job["precision"], job["capacity"]
+            job["agent"],
+            job["game"],
+            self.envs,
+            job["precision"],
+            job["capacity"],
+            processes_of(job["note"]),
         )
         self.folder = tempfile.TemporaryDirectory()
         self.tape = Segments(Path(self.folder.name), [], 0)

@@ -242,13 +242,13 @@ def test_freed_memory_is_kept_where_programs_are_large(monkeypatch, env, own, as
     assert told == [("jax_cpu_enable_async_dispatch", False)] * bool(asked)
 
 
-def test_games_get_new_seeds_at_every_third_evaluation_or_as_their_run_began():
+def test_games_get_new_seeds_at_every_sixth_evaluation_or_as_their_run_began():
     def every(config):
         program = SimpleNamespace(training=config.training, env=AtariEnv)
         return Hosted.reseed_every.fget(program)
 
     now = resolve("dqn", "atari/pong")
-    assert every(now) == 3
+    assert every(now) == 6
     before = api.to_dict(now)
     del before["training"]["reseed_every"]  # as run folders have it that were made before
     assert every(build(RunConfig, before)) == 10

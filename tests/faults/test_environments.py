@@ -1,11 +1,12 @@
 """A user's own Gymnasium environment that raises, hangs or returns what is no number."""
 
 import time
+from pathlib import Path
 
 import numpy as np
 import odd_envs
 import pytest
-from driver import SMALL, check_valid
+from driver import SMALL, check_valid, difference
 from gymnasium import spaces
 
 import idrl
@@ -188,3 +189,53 @@ def test_a_hung_environment_is_given_up(name, status, nursery, tmp_path, tally):
     assert child.err.count("\n") == 1
     check_valid(tmp_path / "run")
     tally("environment that hangs", 1, 1)
+
+
+@pytest.mark.parametrize("name", ["sleeps", "foreign"])
+def test_a_hung_environment_in_another_process_is_given_up(name, nursery, tmp_path, tally):
+    """In foreign code that process ends, with the sentence."""
+    child = nursery.run(
+        "train", "dqn", f"odd-{name}", "--out", "run", *SMALL, "training.env_timeout_s=1.5",
+        "training.env_processes=2", folder=tmp_path,
+    )  # fmt: skip
+    assert child.status == 2, child.err
+    assert child.seconds < 40
+    assert f"odd-{name} did not return from step 6 of an episode" in child.err
+    assert ("a process of odd-foreign ended (exit status 1)" in child.err) == (name == "foreign")
+    assert "Traceback" not in child.err
+    check_valid(tmp_path / "run")
+    tally("environment that hangs in another process", 1, 1)
+
+
+def test_processes_of_environments_end_with_a_killed_run_which_goes_on(
+    nursery, reference, tmp_path, tally
+):
+    whole = reference("hosted-2")
+    arguments = [*whole.arguments, "training.env_processes=2", "--out", "run"]
+    child = nursery.start(*arguments, folder=tmp_path)
+    evaluations = tmp_path / "run" / "evaluations.csv"
+    while not evaluations.exists() or evaluations.read_text().count("\n") < 3:
+        time.sleep(0.01)
+    others = children_of(child.pid)
+    assert len(others) == 4, "two for training and two for evaluation"
+    child.signal()
+    child.wait()
+    until = time.monotonic() + 20
+    while any(Path(f"/proc/{pid}").exists() for pid in others):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    # With another number of them: that changes nothing.
+    resumed = nursery.run(
+        "train", "--resume", "run", "--set", "training.env_processes=1", folder=tmp_path
+    )
+    assert resumed.status == 0, resumed.err
+    tally(
+        "kill -9 beside processes of environments", 1, 1, *difference(tmp_path / "run", whole.path)
+    )
+
+
+def children_of(parent) -> list[int]:
+    """Not those that are over."""
+    stats = [path.read_text() for path in Path("/proc").glob("[0-9]*/stat")]
+    fields = [(int(text.split()[0]), text.rpartition(")")[2].split()) for text in stats]
+    return [pid for pid, (state, ppid, *_) in fields if int(ppid) == parent and state != "Z"]

@@ -7,11 +7,15 @@ last of the old episode, from which a time limit bootstraps; the one after it is
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+import copy
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from idrl.actions import Box
+
+NO_SEED = -1
 
 
 class Seen(NamedTuple):
@@ -28,6 +32,15 @@ class Seen(NamedTuple):
     # the last observation, whose value a time limit bootstraps from.
     allowed: np.ndarray | None = None
     life_lost: np.ndarray | None = None  # [N] an end for who learns, while the episode goes on
+
+
+class History(NamedTuple):
+    """How each of N environments got where it is: it was reset with `seed` behind the first `since`
+    of the `actions`, the first of all behind none, and given the others."""
+
+    seed: np.ndarray  # [N]
+    since: np.ndarray  # [N]
+    actions: np.ndarray  # [L, N, ...]
 
 
 class Vector(Protocol):
@@ -51,6 +64,19 @@ class Vector(Protocol):
         """One step of each: `send`, then `recv`."""
         self.send(action, seed)
         return self.recv()
+
+    def replay(self, env: HostEnv, history: History, told: Callable[[int], None]) -> Seen:
+        """Do again what `history` says. `told` is called at least once a second with the steps
+        that are done, of all environments; what it raises ends the replay."""
+        seed, since, actions = history
+        count = len(seed)
+        seen = self.step(env.no_actions(count), np.where(since == 0, seed, NO_SEED))
+        for t, action in enumerate(actions):
+            told(t * count)
+            given = env.only(since <= t, action)
+            seen = self.step(given, np.where(since == t + 1, seed, NO_SEED))
+        told(len(actions) * count)
+        return seen
 
     def picture(self) -> np.ndarray | None:
         """`[H, W, 3]` of how the first environment looks, if it was made to draw itself."""
@@ -77,6 +103,7 @@ class HostEnv:
     timeout_terminates: bool = False  # learn from a time limit as from an end
     slow_resets: bool = False  # resetting many with seeds takes longer than making one more
     repeats: bool = True  # a reset with the same seed was seen to show the same
+    first: int = 0  # what its vectors call their first one, where those before it are elsewhere
 
     @property
     def shown_shape(self) -> tuple[int, ...]:
@@ -110,6 +137,16 @@ class HostEnv:
     def drawn(self) -> HostEnv:
         """The same, with vectors that have a `picture`, where it can draw itself."""
         return self
+
+    def processes(self, count: int, cores: int) -> int:
+        """How many processes should step `count` of them, unless `training.env_processes` says."""
+        return 1
+
+    def part(self, first: int, cores: int) -> Self:
+        """The same for a process that has `cores` to step some of them, from number `first` on."""
+        other = copy.copy(self)
+        other.first = first
+        return other
 
     def make(self, count: int, timeout_s: float = 0.0) -> Vector:
         """`timeout_s`: how long one environment may take for one call (0: forever)."""

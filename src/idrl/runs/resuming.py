@@ -21,7 +21,8 @@ from idrl.training.program import RunProgram, playing_view
 
 # What a run may be resumed with in another way: none of it changes what a step computes.
 MAY_CHANGE = tuple(
-    f"training.{name}" for name in ("steps", "log_every_steps", "env_timeout_s", "keep_weights")
+    f"training.{name}"
+    for name in ("steps", "log_every_steps", "env_timeout_s", "env_processes", "keep_weights")
 )
 
 # What may be shown of what a file says.

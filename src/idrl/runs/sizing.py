@@ -28,11 +28,17 @@ def check_memory(
 ) -> None:
     """Refuse what is sure not to fit, with what would; `playing`: see `needs`."""
     on_host = config.learning.replay_place == "host"
-    if on_host and not isinstance(env, HostEnv):
-        raise IdrlError(
-            f"learning.replay_place=host is for environments that run on the host; {env.name} runs "
-            "on the device, and its replay is there too: omit it."
-        )
+    if not isinstance(env, HostEnv):
+        if on_host:
+            raise IdrlError(
+                f"learning.replay_place=host is for environments that run on the host; {env.name} "
+                "runs on the device, and its replay is there too: omit it."
+            )
+        if config.training.env_processes:
+            raise IdrlError(
+                "training.env_processes is for environments that run on the host; "
+                f"{env.name} runs on the device: omit it."
+            )
     parts = needs(agent, config, env, playing)
     if on_host:
         _check_fits({_REPLAY: parts.pop(_REPLAY)}, config, host_memory(), "memory on the host")

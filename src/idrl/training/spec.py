@@ -34,6 +34,7 @@ class Training:
     log_every_steps: int = 50_000
     distributions_every_steps: int = 0  # 0: never; the presets switch them on
     env_timeout_s: float = 120.0  # of one call of an environment on the host; 0 waits for ever
+    env_processes: int = 0  # that step environments on the host; 0: as the environment says
     keep_weights: int = 0  # how many are kept, after the evaluations 1, 2, 4, 8, …
     # Evaluations between new seeds of environments on the host (training.hosted.fleet); 0: as many
     # as the environment says, as all runs had before there was this setting.
@@ -53,6 +54,11 @@ class Training:
         if self.reseed_every < 0:
             raise IdrlError(
                 f"{where}.reseed_every is {self.reseed_every}; it must be a number of evaluations, "
+                "or 0 for as many as the environment says."
+            )
+        if self.env_processes < 0:
+            raise IdrlError(
+                f"{where}.env_processes is {self.env_processes}; it must be a number of processes, "
                 "or 0 for as many as the environment says."
             )
         if self.env_timeout_s < 0:

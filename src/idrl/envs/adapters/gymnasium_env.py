@@ -122,7 +122,7 @@ class GymnasiumVector(Vector):
             self._look(i, obs, info)
 
         where = f"a reset with seed {seed}" if seed is not None else "a reset"
-        self.patience.call(reset, lambda: f"{where} of environment {i}")
+        self.patience.call(reset, lambda: f"{where} of environment {self.env.first + i}")
 
     def _meant(self, action: np.ndarray) -> Any:
         """As the environment wants it."""
@@ -167,7 +167,8 @@ class GymnasiumVector(Vector):
             raise IdrlError(f"{self.env.name} returned {what} that is not finite at {where}.")
 
     def _place(self, i: int, step: int, action: Any) -> str:
-        return f"step {step} of an episode of environment {i}, action {action}"
+        number = self.env.first + i
+        return f"step {step} of an episode of environment {number}, action {action}"
 
     def picture(self) -> np.ndarray | None:
         """What the environment draws, if it was made to (`render_mode="rgb_array"`)."""

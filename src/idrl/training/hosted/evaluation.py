@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from idrl.envs.host import HostEnv, Vector
+from idrl.envs.processes import how_many, make_vector
 from idrl.training.ahead import Early, quick
 from idrl.training.batching import over_seeds
 from idrl.training.doing import Between, nothing
@@ -128,10 +129,16 @@ class HostEvaluator:
         kept = jax.eval_shape(lambda: self.agent.blank_memory(envs))
         return nothing, np.zeros((self.seeds, *kept.shape), kept.dtype)
 
+    def begin(self, processes: int) -> None:
+        """Have environments made where others make them."""
+        if how_many(self.env, self.seeds * self.evaluation.envs, processes) > 1:
+            self._vector(self.evaluation.envs)
+
     def _vector(self, envs: int) -> Vector:
         if envs not in self.vectors:
-            timeout_s = self.learner.training.env_timeout_s
-            self.vectors[envs] = self.env.make(self.seeds * envs, timeout_s)
+            training = self.learner.training
+            how = training.env_timeout_s, training.env_processes
+            self.vectors[envs] = make_vector(self.env, self.seeds * envs, *how)
         return self.vectors[envs]
 
     def window(self, state: TrainState, number: Any, between: Between) -> Score:

@@ -14,12 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from idrl.envs.host import HostEnv, Vector
+from idrl.envs.host import NO_SEED, History, HostEnv, Vector
 from idrl.errors import IdrlError
 from idrl.training.doing import REPLAYING, Between, Doing, nothing
 from idrl.training.program import Episodes
-
-NO_SEED = -1
 
 
 class Fleet(NamedTuple):
@@ -178,14 +176,9 @@ def replay_journal(
     check(env, journal, t)
     count, start = len(journal.seed), t - len(journal.actions)
     total = count * len(journal.actions)
+    history = History(journal.seed, journal.since - start, journal.actions)
     try:
-        nothing = env.no_actions(count)
-        seen = vector.step(nothing, np.where(journal.since == start, journal.seed, NO_SEED))
-        for step, actions in enumerate(journal.actions, start=start):
-            between(Doing(REPLAYING, (step - start) * count, total))
-            going = env.only(journal.since <= step, actions)
-            seen = vector.step(going, np.where(journal.since == step + 1, journal.seed, NO_SEED))
-        between(Doing(REPLAYING, total, total))
+        seen = vector.replay(env, history, lambda done: between(Doing(REPLAYING, done, total)))
         same = (seen.obs == fleet.obs).reshape(count, -1).all(1)
     except IdrlError:  # an action that was fine then is refused now
         same = np.zeros(count, bool)

@@ -20,6 +20,7 @@ import numpy as np
 
 from idrl.agents import Agent
 from idrl.envs.host import HostEnv, Vector
+from idrl.envs.processes import how_many, make_vector
 from idrl.replay import ring
 from idrl.training.ahead import Early, quick
 from idrl.training.batching import over_seeds
@@ -183,6 +184,12 @@ class Hosted(Learner):
     # -- the program --------------------------------------------------------------------------
 
     def ahead(self, fresh: bool, iteration: int = 0) -> None:
+        if iteration < self.cadence.total:
+            # Who makes environments elsewhere begins with it; here they are made when needed.
+            wanted = self.training.env_processes
+            if how_many(self.env, self.seeds * self.envs, wanted) > 1:
+                self._vector()
+            self.evaluator.begin(wanted)
         compile_ahead(self, fresh, iteration)
 
     def start(self, keys: jax.Array, between: Between = nothing) -> tuple[TrainState, Episodes]:
@@ -292,7 +299,8 @@ class Hosted(Learner):
 
     def _vector(self) -> Vector:
         if self.vector is None:
-            self.vector = self.env.make(self.seeds * self.envs, self.training.env_timeout_s)
+            how = self.training.env_timeout_s, self.training.env_processes
+            self.vector = make_vector(self.env, self.seeds * self.envs, *how)
         return self.vector
 
     def _show(self, fleet: Fleet) -> Shown:

@@ -30,6 +30,7 @@ SIDE = 84  # pixels of what the agent sees
 SKIP = 4  # frames of one action
 MAX_NOOPS = 30
 MAX_FRAMES = 108_000
+_FEWEST, _MANY_CORES = 4, 4  # games of a process; below so many cores one process keeps them busy
 
 
 class AtariEnv(HostEnv):
@@ -76,6 +77,15 @@ class AtariEnv(HostEnv):
     def _but(self, **changes: Any) -> AtariEnv:
         other = copy.copy(self)
         vars(other).update(changes)
+        return other
+
+    def processes(self, count: int, cores: int) -> int:
+        """To make a game takes a tenth of a second, in which a process does nothing else."""
+        return min(cores, count // _FEWEST) if cores >= _MANY_CORES else 1
+
+    def part(self, first: int, cores: int) -> AtariEnv:
+        other = super().part(first, cores)
+        other.threads = self.threads or cores
         return other
 
     def make(self, count: int, timeout_s: float = 0.0) -> Vector:

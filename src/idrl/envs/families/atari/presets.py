@@ -11,14 +11,13 @@ from idrl.envs.families.atari.short import short
 from idrl.envs.presets import PresetContext, Settings
 from idrl.schema import merge
 
-# Evaluations between new seeds. A resumed run replays what the games did since: 3 · 250,000 steps
-# and the longest episode under way. 16 cores emulate 15,000 steps (60,000 frames) a second, so
-# that is 50 s, and for episodes of 3,000 steps 13 s more with 64 games, 26 s more with 128. A
-# seeded reset loads the game anew and takes as long as 200 steps, some 90 ms in which the other
-# games wait: 6 s of a replay with 64 games, and of the 87 s that training takes for as many steps
-# in float32; with 128 games 12 s, of 67 s in mixed precision (calculated, as if no two games ended
-# at once).
-RESEED_EVERY = 3
+# Evaluations between new seeds. A resumed run replays what the games did since: 6 · 250,000 steps
+# and the longest episode under way. A core emulates some 3,000 steps (12,000 frames) a second, and
+# processes of games replay without waiting for each other: 16 take 32 s, and for episodes of 3,000
+# steps 8 s more with 128 games (calculated, as if all cores were as fast side by side). A seeded
+# reset loads the game anew and takes as long as 200 steps, some 90 ms in which in training the
+# other games wait: with 128 games 12 s of the 134 s that as many steps take in mixed precision.
+RESEED_EVERY = 6
 DECAY_STEPS = 1_000_000  # ε falls over "the first million frames" of Mnih et al., which are steps
 
 

@@ -1,0 +1,94 @@
+"""The side of a run: hands processes their actions, and collects what came of them."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections.abc import Callable
+from multiprocessing.connection import wait
+
+import numpy as np
+
+from idrl.envs.host import History, HostEnv, Seen, Vector
+from idrl.envs.processes import messages
+from idrl.envs.processes.child import Child
+from idrl.envs.processes.memory import Shared
+from idrl.system.devices import cores
+
+_TOLD_S = 0.5  # between two words on how far a replay is
+
+
+class ProcessVector(Vector):
+    """N environments, neighbours in the same process. They are made while the caller goes on."""
+
+    def __init__(self, env: HostEnv, count: int, timeout_s: float, processes: int):
+        self.memory, self.sent = Shared(env, count), False
+        self.children: list[Child] = []
+        ends, share = [count * i // processes for i in range(processes + 1)], cores() / processes
+        try:
+            for first, end in itertools.pairwise(ends):
+                mine = env.part(first, max(1, round(share)))
+                given = mine, slice(first, end), count, timeout_s
+                self.children.append(Child(env.name, given, self.memory.file))
+        except BaseException:
+            self.close()
+            raise
+
+    def send(self, action: np.ndarray, seed: np.ndarray) -> None:
+        self._collect()  # whoever begins anew need not know what was under way
+        self.memory["action"][:] = action
+        self.memory["seed"][:] = seed
+        for child in self.children:
+            child.tell(messages.STEP)
+        self.sent = True
+
+    def recv(self) -> Seen:
+        if not self.sent:
+            raise RuntimeError("recv must follow send")
+        self.sent = False
+        self._collect()
+        return self._seen()
+
+    def replay(self, env: HostEnv, history: History, told: Callable[[int], None]) -> Seen:
+        """Each process by itself, from its own earliest reset on: none waits for another."""
+        self._collect()
+        skipped = 0
+        for child in self.children:
+            since = history.since[child.part]
+            first = int(since.min())
+            own = History(
+                history.seed[child.part], since - first, history.actions[first:, child.part]
+            )
+            skipped += first * len(since)
+            child.tell(messages.REPLAY + pickle.dumps(own))
+        while busy := {child.link: child for child in self.children if child.busy}:
+            told(skipped + sum(child.replayed for child in self.children))
+            for link in wait(list(busy), _TOLD_S):
+                busy[link].listen()  # type: ignore[index]
+        self._collect()
+        told(len(history.actions) * len(history.seed))
+        return self._seen()
+
+    def close(self) -> None:
+        for child in self.children:
+            child.dismiss()
+        for child in self.children:
+            child.end()
+        self.children = []
+        self.memory.close()
+
+    def _collect(self) -> None:
+        """Wait for all answers. The first error is raised, and the others are forgotten."""
+        for child in self.children:
+            while child.busy:
+                child.listen()
+        errors = [child.forget() for child in self.children]
+        for error in filter(None, errors):
+            raise error
+
+    def _seen(self) -> Seen:
+        """What is handed out stays as it is: a copy."""
+        seen = {name: None if x is None else x.copy() for name, x in self.memory.arrays.items()}
+        if not self.memory["tells_lives"].all():
+            seen["life_lost"] = None
+        return Seen(*(seen[name] for name in Seen._fields))  # type: ignore[arg-type]
