@@ -128,6 +128,37 @@ def test_another_unit_leaves_what_was_learned(agent):
         np.testing.assert_array_equal(out, out_before)
 
 
+@pytest.mark.parametrize("dueling", [False, True])
+def test_another_unit_leaves_distributions_but_for_rounding_to_atoms(dueling):
+    """Of returns well within both ranges, as they are when a unit changes."""
+    head = idrl.networks.heads.Categorical(hidden=(), dueling=dueling)
+    means, spreads = jnp.array([-1.5, 0.3, 2.0]), jnp.array([0.8, 0.6, 1.1])
+    wanted = -0.5 * ((head.support - means[:, None]) / spreads[:, None]) ** 2
+    params = head.module(3).init(jax.random.key(0), jnp.zeros((1, 2)))
+    layers = list(params["params"].values())
+    for layer in layers:
+        layer["kernel"] = jnp.zeros_like(layer["kernel"])
+    # The first stream is that of the advantages, which add up to 0 here where there are two.
+    common = wanted.mean(0) if dueling else jnp.zeros(head.atoms)
+    layers[0]["bias"] = (wanted - common).reshape(1, -1)
+    if dueling:
+        layers[1]["bias"] = common[None]
+
+    def said(weights, unit):
+        out = head.module(3).apply(weights, jnp.ones((1, 2)))
+        return head.q_heads(out)[0, 0] * unit, jnp.sqrt(head.return_variance(out)[0]) * unit
+
+    np.testing.assert_allclose(said(params, 1)[0], means, atol=1e-3)
+    np.testing.assert_allclose(said(params, 1)[1], spreads, rtol=1e-2)
+    for factor in (0.5, 2.0):
+        changed = head.rescaled(params, jnp.float32(factor))
+        q, spread = said(changed, 1 / factor)
+        np.testing.assert_allclose(q, means, atol=0.02)
+        np.testing.assert_allclose(spread, spreads, rtol=0.06)
+    same = head.rescaled(params, jnp.float32(1))
+    jax.tree.map(np.testing.assert_array_equal, same, params)
+
+
 def test_magnitudes_are_what_rows_say():
     seen, going = nothing(2), {"terminated": jnp.zeros(2, bool), "valid": jnp.ones(2, bool)}
     seen = seen.after(jnp.array([1.0, -4.0]), **going, gamma=0.5, count=jnp.int32(1), rows=100)

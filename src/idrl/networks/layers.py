@@ -138,6 +138,14 @@ class Mlps(nn.Module):
 
 def rescaled(weights: dict[str, Any], hidden: Sequence[int], factor: jax.Array) -> dict[str, Any]:
     """Weights of `Mlps` with what they put out multiplied by `factor`."""
+    return with_last(weights, hidden, lambda name, x: x * factor.astype(x.dtype))
+
+
+def with_last(
+    weights: dict[str, Any], hidden: Sequence[int], change: Callable[[str, jax.Array], jax.Array]
+) -> dict[str, Any]:
+    """Weights of `Mlps` with those of the last layer of each stream changed, by their names. The
+    last axis of each is of the outputs."""
     streams = len(weights) // (len(hidden) + 1)
     last = {f"ParallelDense_{(i + 1) * (len(hidden) + 1) - 1}" for i in range(streams)}
     if not last or not last <= set(weights):
@@ -146,7 +154,7 @@ def rescaled(weights: dict[str, Any], hidden: Sequence[int], factor: jax.Array) 
             "they put out, or `measured_by` None, or learning.unit=task."
         )
     return {
-        name: jax.tree.map(lambda x: x * factor.astype(x.dtype), layer) if name in last else layer
+        name: {leaf: change(leaf, x) for leaf, x in layer.items()} if name in last else layer
         for name, layer in weights.items()
     }
 

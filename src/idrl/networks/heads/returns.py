@@ -11,7 +11,9 @@ import jax.numpy as jnp
 
 from idrl import losses
 from idrl.networks.heads.base import ReturnHead, Transition, equally, head, require
-from idrl.networks.layers import rescaled
+from idrl.networks.layers import rescaled, with_last
+
+_BEYOND = 8.0  # what logits of atoms are lowered by that no unit had before
 
 
 @head("categorical")
@@ -47,9 +49,24 @@ class Categorical(ReturnHead):
         return False  # it is a divergence of probabilities
 
     def rescaled(self, params: Any, factor: jax.Array) -> Any:
-        """Probabilities of atoms are no multiples of anything: what was said in the old unit is
-        learned anew in the new one."""
-        return params
+        """Each atom takes the logit that its value had before, between two of the old ones. Beyond
+        them it takes that of the last one, less so much that it hardly counts: what was never said
+        is not said now. So distributions stay what they were but for rounding to atoms."""
+        spacing = (self.v_max - self.v_min) / (self.atoms - 1)
+        place = (self.support / factor - self.v_min) / spacing
+        beyond = (place < -0.5) | (place > self.atoms - 0.5)
+        place = jnp.clip(place, 0, self.atoms - 1)
+        below = jnp.minimum(place.astype(jnp.int32), self.atoms - 2)
+        share = place - below
+
+        def change(name: str, x: jax.Array) -> jax.Array:
+            by_atom = x.reshape(*x.shape[:-1], -1, self.atoms)
+            new = by_atom[..., below] * (1 - share) + by_atom[..., below + 1] * share
+            if name == "bias":  # of dueling streams the values'; the advantages' mean takes it off
+                new = new - _BEYOND * beyond
+            return jnp.where(factor == 1, x, new.reshape(x.shape).astype(x.dtype))
+
+        return {"params": with_last(params["params"], self.hidden, change)}
 
     def at_ends(self, out: jax.Array) -> jax.Array:
         probs = jax.nn.softmax(self.logits(out))
