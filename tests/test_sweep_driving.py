@@ -23,6 +23,7 @@ from idrl.sweep.driving import Grid, SweepStopped, drive
 from idrl.sweep.engines import Ended
 from idrl.sweep.folder import Outcome, StudyFolder, write_outcome
 from idrl.sweep.ray_engine import RayEngine
+from idrl.sweep.searching import Trials
 
 STUB = [sys.executable, str(Path(__file__).with_name("sweep_stub.py"))]
 STUDY = """
@@ -346,6 +347,47 @@ def test_a_search_finds_the_better_setting_and_goes_on(here, monkeypatch, capsys
     rows = (here / "runs" / "search" / "runs.csv").read_text().splitlines()
     assert "explore.lam" in rows[0]
     assert len(rows) == 1 + 8
+
+
+SEARCH = (
+    'agents = ["dqn-ids"]\nenvs = ["deep_sea/4"]\nseeds = 2\nsteps = 100\n'
+    "[search]\ntrials = 4\nspace.explore.lam = {low = 0.1, high = 10.0}\n"
+)
+
+
+def test_a_failed_trial_that_is_retried_runs_and_counts(here, monkeypatch, capsys):
+    pytest.importorskip("optuna")
+    (here / "search.toml").write_text(SEARCH)
+    monkeypatch.setenv("SWEEP_SCRIPT", json.dumps({"trial-0001": ["fail"] * 3 + ["wait"]}))
+    assert sweep("search.toml") == 1
+    search = here / "runs" / "search"
+    assert sweep("--resume", "runs/search") == 1
+    assert len(tries(search, "trial-0001")) == 3  # not unless it is asked for
+    with stopped_once(search / "runs" / "trial-0001"):
+        assert sweep("--resume", "runs/search", "--retry") == 130
+    capsys.readouterr()
+    assert sweep("--resume", "runs/search") == 0
+    told = capsys.readouterr().out
+    assert "4 runs done, 0 ended early, 0 set aside" in told
+    assert "Best of 4 finished trials" in told
+    assert tries(search, "trial-0001") == ["--config", *["--resume"] * 4]
+    assert sorted(StudyFolder.open("runs/search").jobs) == [f"trial-{i:04d}" for i in range(4)]
+
+
+def test_a_retried_trial_that_is_refused_by_now_is_set_aside(here, monkeypatch, capsys):
+    pytest.importorskip("optuna")
+    (here / "search.toml").write_text(SEARCH)
+    monkeypatch.setenv("SWEEP_SCRIPT", json.dumps({"trial-0001": ["fail"] * 3}))
+    assert sweep("search.toml") == 1
+
+    def refuse(trials, name, params):
+        raise IdrlError("it takes no λ any more.")
+
+    monkeypatch.setattr(Trials, "_job", refuse)
+    assert sweep("--resume", "runs/search", "--retry") == 1
+    assert "Trials that were no config: 1, one: it takes no λ" in capsys.readouterr().out
+    aside = StudyFolder.open("runs/search").outcome("trial-0001")
+    assert (aside.status, aside.error) == ("aside", "it takes no λ any more.")
 
 
 def test_settings_that_exclude_each_other_cost_a_search_a_trial_and_no_more(here, capsys):

@@ -16,7 +16,7 @@ from idrl.errors import IdrlError
 from idrl.schema import flat, to_dict
 from idrl.storage.files import open_plain
 from idrl.sweep.engines import INSTALL
-from idrl.sweep.folder import Outcome, StudyFolder
+from idrl.sweep.folder import Outcome, StudyFolder, write_outcome
 from idrl.sweep.job import Capacity, Job, lowered
 from idrl.sweep.jobs import Combination, configure, name_of, pack
 from idrl.sweep.planning import costs
@@ -25,6 +25,7 @@ from idrl.system import words
 
 JOURNAL = "optuna.log"
 REFUSED = "refused"  # a trial's attribute: why its settings are no config
+RETRIED = "retried"  # another: the number of the trial whose run it goes on with
 
 
 def optuna() -> Any:
@@ -64,6 +65,17 @@ def _first(search: Search) -> dict[str, Any]:
 
 def _is_whole(axis: dict[str, Any]) -> bool:
     return all(isinstance(axis[end], int) for end in ("low", "high"))
+
+
+def _number(trial: Any) -> int:
+    """Of its run: a trial that is retried goes on with the one that it had."""
+    retried = trial.user_attrs.get(RETRIED)
+    earlier = type(retried) is int and 0 <= retried < trial.number  # a journal may say anything
+    return retried if earlier else trial.number
+
+
+def _run_of(trial: Any) -> str:
+    return f"trial-{_number(trial):04d}"
 
 
 def _combination(group: StudyGroup, params: dict[str, Any]) -> Combination:
@@ -121,6 +133,7 @@ class Trials:
         lib = optuna()
         # refused as a whole, say for a package that is missing here, is no fault of a trial
         _combination(self.group, _first(self.search))
+        self._reopen()
         jobs = []
         for frozen in self.study.get_trials(states=(lib.trial.TrialState.RUNNING,)):
             trial = lib.trial.Trial(self.study, frozen._trial_id)
@@ -133,6 +146,23 @@ class Trials:
             jobs += more
         self._add(jobs)
         return [job for job in jobs if not self.folder.outcome(job.name).over]
+
+    def _reopen(self) -> None:
+        """A new trial with the same parameters for every run that is retried: Optuna was told that
+        its trial failed, and a trial ends once."""
+        lib, states = optuna(), optuna().trial.TrialState
+        last = {_run_of(trial): trial for trial in self.study.get_trials(deepcopy=False)}
+        for name, outcome in self.folder.outcomes().items():
+            if outcome.over or name not in last or last[name].state != states.FAIL:
+                continue
+            before = last[name]
+            self.study.add_trial(
+                lib.trial.create_trial(
+                    state=states.RUNNING, params=before.params,
+                    distributions=before.distributions, user_attrs={RETRIED: _number(before)},
+                )
+            )  # fmt: skip
+        self._save()
 
     def _places(self, jobs: list[Job]) -> int:
         """Trials at once: one that is asked for early knows less of the others."""
@@ -152,19 +182,28 @@ class Trials:
 
     def _ask(self) -> list[Job]:
         job = None
-        while job is None and len(self.study.trials) < self.search.trials:
+        while job is None and self._asked() < self.search.trials:
             job = self._made(self._suggest(self.study.ask()))
             self._save()
         return [job] if job else []
 
+    def _asked(self) -> int:
+        """How many trials there are; one that is retried counts once."""
+        return len({_number(trial) for trial in self.study.get_trials(deepcopy=False)})
+
     def _made(self, trial: Any) -> Job | None:
         """None where settings that can be had one by one cannot together: Optuna is told, and the
         search goes on, since a trial that is left open would end it at every resume."""
+        name = _run_of(trial)
         try:
-            job = self._job(trial.number, trial.params)
+            job = self._job(name, trial.params)
         except IdrlError as error:
             trial.set_user_attr(REFUSED, str(error))
             self.study.tell(trial, state=optuna().trial.TrialState.FAIL)
+            if name in self.folder.jobs:  # an earlier version took them
+                known = self.folder.outcome(name)
+                refused = known._replace(status="aside", error=str(error))
+                write_outcome(self.folder.store, name, refused)
             return None
         self.trials[job.name] = trial
         self.told[job.name] = -1
@@ -179,11 +218,11 @@ class Trials:
             suggest(name, axis["low"], axis["high"], log=bool(axis.get("log", False)))
         return trial
 
-    def _job(self, number: int, params: dict[str, Any]) -> Job:
+    def _job(self, name: str, params: dict[str, Any]) -> Job:
         found = _combination(self.group, params)
         (job,) = pack([found], self.folder.study.resources, self._one_of_many(), whole=True)
         cost = costs(self.machine)(found.config, len(found.seeds))
-        return replace(job, name=f"trial-{number:04d}", cost_s=cost)
+        return replace(job, name=name, cost_s=cost)
 
     def _one_of_many(self) -> Capacity:
         """Trials run side by side: one is not to get all cores."""
@@ -255,6 +294,5 @@ class Trials:
             return "No trial of the search has finished."
         trial = max(done, key=lambda t: t.value)
         shown = " ".join(f"{name}={value}" for name, value in trial.params.items())
-        return (
-            f"Best of {len(done)} finished trials: {trial.value:.4g}, trial {trial.number}: {shown}"
-        )
+        best = f"{trial.value:.4g}, trial {_number(trial)}"
+        return f"Best of {len(done)} finished trials: {best}: {shown}"
