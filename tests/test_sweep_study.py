@@ -2,6 +2,7 @@
 
 import math
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -142,14 +143,12 @@ def test_bad_studies_are_refused_with_a_sentence(change, told):
     ],
 )
 def test_a_search_is_refused_before_it_starts_where_a_trial_could_not_be(space, told):
-    pytest.importorskip("optuna")
     study = parse(SMALL | {"agents": ["dqn-ids"], "search": {"space": space}})
     with pytest.raises(IdrlError, match=told):
         searching.check(study.search, study.groups)
 
 
 def test_a_search_may_draw_whole_numbers_for_either_kind_of_number():
-    pytest.importorskip("optuna")
     space = {"heads.q.k": {"low": 2, "high": 10}, "explore.lam": {"low": 1, "high": 4.0}}
     study = parse(SMALL | {"agents": ["dqn-ids"], "search": {"space": space}})
     searching.check(study.search, study.groups)
@@ -275,6 +274,29 @@ def test_the_command_plans_and_starts_nothing(tmp_path, monkeypatch, capsys):
     out = capsys.readouterr().out
     assert "c51-ids" in out
     assert "at 2 an hour" in out
+    assert [p.name for p in tmp_path.iterdir()] == ["s.toml"]
+
+
+def test_a_search_is_planned_where_it_could_be_started(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("idrl.sweep.speeds.this_machine", lambda cores: speeds.KNOWN[2])
+    monkeypatch.setitem(sys.modules, "optuna", None)  # not installed
+    study = 'agents = ["c51-ids"]\nenvs = ["deep_sea/10"]\n[search]\ntrials = 7\n'
+    refused = {
+        "heads.q.k = {low = 2, high = 9.5}": "write both low and high without a decimal point",
+        "learning.gamma = {low = 0.9, high = 1.1}": "learning.gamma is 1.1; a discount is in",
+        'explore.noise = {choices = ["constant", "bogus"]}': "explore.noise is 'bogus'",
+    }
+    for space, told in refused.items():
+        (tmp_path / "s.toml").write_text(f"{study}space.{space}\n")
+        for command in (["s.toml", "--plan"], ["s.toml"]):
+            assert main(["sweep", *command]) == 2
+            assert told in capsys.readouterr().err
+    (tmp_path / "s.toml").write_text(f"{study}space.heads.q.k = {{low = 2, high = 9}}\n")
+    assert main(["sweep", "s.toml", "--plan"]) == 0
+    assert " │    7 │ " in capsys.readouterr().out
+    assert main(["sweep", "s.toml"]) == 2
+    assert "a search needs Optuna: pip install" in capsys.readouterr().err
     assert [p.name for p in tmp_path.iterdir()] == ["s.toml"]
 
 

@@ -83,21 +83,18 @@ def _check(options) -> None:
 
 
 def _start(options, console) -> int:
-    from idrl.sweep import searching
     from idrl.sweep.folder import StudyFolder
-    from idrl.sweep.jobs import combinations, pack
+    from idrl.sweep.jobs import pack
     from idrl.sweep.planning import costs
+    from idrl.sweep.searching import optuna
     from idrl.sweep.store import open_store
-    from idrl.sweep.study import find, parse
     from idrl.sweep.work import check_installed
     from idrl.system import plugins
 
-    stem, data = find(options.study)
-    study = parse(data, stem)
-    found = combinations(study)
+    data, study, found = _checked(options.study)
     check_installed(c.config.env for c in found)
     if study.search:
-        searching.check(study.search, study.groups)
+        optuna()  # refuses where it is not installed
     where = options.out or str(Path("runs") / study.name)
     if open_store(where).exists():
         raise IdrlError(
@@ -116,6 +113,21 @@ def _start(options, console) -> int:
             where, data, study.name, [] if study.search else jobs, plugins.loaded()
         )
         return _drive(folder, engine, capacity, console)
+
+
+def _checked(name: str):
+    """The study as it is written and as it is read, and its combinations; what cannot be run is
+    refused."""
+    from idrl.sweep import searching
+    from idrl.sweep.jobs import combinations
+    from idrl.sweep.study import find, parse
+
+    stem, data = find(name)
+    study = parse(data, stem)
+    found = combinations(study)
+    if study.search:
+        searching.check(study.search, study.groups)
+    return data, study, found
 
 
 def _base(name: str) -> str:
@@ -239,14 +251,10 @@ def _status(options, console) -> int:
 
 def _plan(options, console) -> int:
     from idrl.sweep import planning, speeds
-    from idrl.sweep.jobs import combinations
     from idrl.sweep.probing import PROBE_S, probe
-    from idrl.sweep.study import find, parse
     from idrl.system.devices import cores
 
-    stem, data = find(options.study)
-    study = parse(data, stem)
-    found = combinations(study)
+    _, study, found = _checked(options.study)
     hardware = list(speeds.KNOWN)
     mine = speeds.this_machine(cores())
     if mine is None or any(mine.estimate(c.config, 1) is None for c in found):
