@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from small import train
+from small import SETTINGS, train
 
 import idrl
 from idrl.envs.probes import probes
@@ -106,6 +106,25 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path):
     idrl.train(resume=whole.path, env=Corridor())  # from the one before, to the same end
     assert newest.read_bytes() == intact
     assert (whole.path / "evaluations.csv").read_bytes() == expected
+
+
+@pytest.mark.slow
+def test_a_run_that_was_begun_with_too_small_a_replay_goes_on(tmp_path, monkeypatch):
+    """It had the least, which a new run has to ask for."""
+
+    def tables(path, size):
+        settings = SETTINGS | {"learning": {"learning_starts_steps": 20, "replay_capacity": size}}
+        run = train(path, steps=200, settings=settings)
+        monkeypatch.undo()
+        run = idrl.train(resume=path, steps=400)
+        assert idrl.load(run).config.learning.replay_capacity == size
+        return [(path / name).read_bytes() for name in ("metrics.csv", "evaluations.csv")]
+
+    with pytest.raises(idrl.IdrlError, match="replay_capacity is 1; .* it must be at least 3"):
+        tables(tmp_path / "refused", 1)
+    assert not (tmp_path / "refused").exists()
+    monkeypatch.setattr("idrl.runs.api.check_replay", lambda config, env: None)
+    assert tables(tmp_path / "before", 1) == tables(tmp_path / "now", 3)
 
 
 def test_one_process_at_a_time(tmp_path):

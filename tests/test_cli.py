@@ -236,6 +236,7 @@ def test_load_predicts_and_explains(trained):
         (["train", "c51-ids", "deep_sea/4", "--set", "heads.z.v_min=5"], "v_min must be"),
         (["train", "dqn", "deep_sea/4", "--set", "heads.q.kk=1"], "did you mean 'k'"),
         (["train", "dqn", "deep_sea/4", "--set", "heads.q.prior_scale=1"], "spread over heads"),
+        (["train", "dqn", "deep_sea/4", "--set", "learning.replay_capacity=2"], "at least 3."),
         (["train", "dqn", "deep_sea/4", "--set", "nonsense"], "name.of.setting=value"),
         (["train", "dqn", "deep_sea/4", "--set", "trunk.kind=nature_cnn"], "needs images"),
         (["train", "dqn", "deep_sea/4", "--set", "explore.kind=idz"], "did you mean 'ids'"),

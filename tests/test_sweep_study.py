@@ -17,6 +17,7 @@ from idrl.sweep.attempt import _environment
 from idrl.sweep.job import Capacity, Node, Plugins, lowered
 from idrl.sweep.jobs import combinations, pack
 from idrl.sweep.study import built_in, find, parse, spread
+from idrl.sweep.work import check_replays
 
 SMALL = {"agents": ["dqn"], "envs": ["deep_sea/4"]}
 TWO_CORES = Capacity((Node(2),))
@@ -139,6 +140,7 @@ def test_bad_studies_are_refused_with_a_sentence(change, told):
         ({"explore.lam": {"choices": [1.0, math.nan]}}, "explore.lam is nan"),
         ({"explore.eps1": {"low": -1.0, "high": 1.0}}, "explore.eps1 is -1.0"),
         ({"learning.gamma": {"low": 0.9, "high": 1.1}}, "learning.gamma is 1.1"),
+        ({"learning.replay_capacity": {"low": 2, "high": 9}}, "it must be at least 3"),
         ({"heads.q.k": {"low": 2, "high": 10.0}}, "write both low and high without a decimal"),
     ],
 )
@@ -146,6 +148,17 @@ def test_a_search_is_refused_before_it_starts_where_a_trial_could_not_be(space, 
     study = parse(SMALL | {"agents": ["dqn-ids"], "search": {"space": space}})
     with pytest.raises(IdrlError, match=told):
         searching.check(study.search, study.groups)
+
+
+def test_a_replay_that_a_run_could_not_draw_from_is_refused_before_a_study_starts():
+    data = {"agents": ["dqn"], "envs": ["atari/pong"], "settings": {"learning.n_step": 3}}
+    small, enough = combinations(parse(data | {"grid": {"learning.replay_capacity": [511, 512]}}))
+    check_replays([enough.config])
+    told = (
+        "training.envs=64, learning.n_step=3 and observations of 4 frames it must be at least 512"
+    )
+    with pytest.raises(IdrlError, match=f"learning.replay_capacity is 511; with {told}"):
+        check_replays([small.config])
 
 
 def test_a_search_may_draw_whole_numbers_for_either_kind_of_number():

@@ -121,10 +121,12 @@ def _checked(name: str):
     from idrl.sweep import searching
     from idrl.sweep.jobs import combinations
     from idrl.sweep.study import find, parse
+    from idrl.sweep.work import check_replays
 
     stem, data = find(name)
     study = parse(data, stem)
     found = combinations(study)
+    check_replays(c.config for c in found)
     if study.search:
         searching.check(study.search, study.groups)
     return data, study, found

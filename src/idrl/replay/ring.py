@@ -54,6 +54,12 @@ class Stack(NamedTuple):
 WHOLE = Stack()
 
 
+def least_rows(n_step: int, depth: int = 1) -> int:
+    """Rows that a replay needs: two transitions start in it, of which one may be none. `depth` is
+    that of the observations' `Stack`."""
+    return n_step + depth + 1
+
+
 class Row(NamedTuple):
     """What E environments did in one vector step."""
 

@@ -23,7 +23,7 @@ from idrl.runs.reading import modules_of, read_run
 from idrl.runs.resuming import changed, differences
 from idrl.runs.run import Run, open_run
 from idrl.runs.session import Display, Interrupted, prepare_memory, run_session
-from idrl.runs.sizing import check_memory, too_short, without_gpu
+from idrl.runs.sizing import check_memory, check_replay, too_short, without_gpu
 from idrl.schema import flat, merge, nested, to_dict
 from idrl.storage import checkpoint
 from idrl.storage import sinks as guests
@@ -257,7 +257,10 @@ def _resume(
 def _check_here(agent: Agent, config: RunConfig, env: Env | HostEnv, fresh: bool = True) -> None:
     """Refuse what does not fit into this machine; say what will take it long."""
     check_memory(agent, config, env)
-    for told in (too_short(config) if fresh else None, without_gpu(agent, config)):
+    cautions = too_short(config) if fresh else None, without_gpu(agent, config)
+    if fresh:
+        check_replay(config, env)
+    for told in cautions:
         if told is not None:
             warnings.warn(told, stacklevel=3)
     if isinstance(env, HostEnv) and not env.repeats:

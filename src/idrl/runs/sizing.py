@@ -1,5 +1,5 @@
-"""Whether a run can fit into memory, whether it is long enough to learn, and whether it can end in
-anybody's time: asked before anything is allocated, from its config alone."""
+"""Whether a run can fit into memory, whether it and its replay are long enough to learn, and
+whether it can end in anybody's time: asked before anything is allocated, from its config alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from idrl.envs import Env, HostEnv, unit_of
 from idrl.envs.base import mask_of
 from idrl.envs.declaring import STEPS
 from idrl.errors import IdrlError
-from idrl.replay.ring import columns
+from idrl.replay.ring import columns, least_rows
 from idrl.system.devices import cores
 from idrl.training.spec import cadence
 
@@ -71,6 +71,24 @@ def _check_fits(
 
 
 _REPLAY = "learning.replay_capacity"
+
+
+def check_replay(config: RunConfig, env: Env | HostEnv) -> None:
+    """Refuse a replay that holds too few steps to draw from. Runs that were begun with one before
+    this was asked have the least, and may go on."""
+    learning, envs = config.learning, config.training.envs
+    stack = env.stack if isinstance(env, HostEnv) else 1
+    least = least_rows(learning.n_step, stack) * envs
+    if learning.replay_capacity >= least:
+        return
+    *given, last = (
+        f"training.envs={envs}", f"learning.n_step={learning.n_step}",
+        *([f"observations of {stack} frames"] if stack > 1 else []),
+    )  # fmt: skip
+    raise IdrlError(
+        f"{_REPLAY} is {learning.replay_capacity}; with {', '.join(given)} and {last} it must be "
+        f"at least {least:,}."
+    )
 
 
 def needs(

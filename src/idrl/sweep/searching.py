@@ -21,6 +21,7 @@ from idrl.sweep.job import Capacity, Job, lowered
 from idrl.sweep.jobs import Combination, configure, name_of, pack
 from idrl.sweep.planning import costs
 from idrl.sweep.study import Search, StudyGroup
+from idrl.sweep.work import check_replays
 from idrl.system import words
 
 JOURNAL = "optuna.log"
@@ -45,7 +46,7 @@ def check(search: Search, groups: tuple[StudyGroup, ...]) -> None:
     seeds = groups[0].seeds
     if seeds != tuple(range(seeds[0], seeds[0] + len(seeds))):
         raise IdrlError("a search trains its seeds side by side: give them in a row.")
-    first = _first(search)
+    first, configs = _first(search), []
     for name, axis in search.space.items():
         for value in axis.get("choices") or (axis["low"], axis["high"]):
             config = _combination(groups[0], first | {name: value}).config
@@ -55,6 +56,8 @@ def check(search: Search, groups: tuple[StudyGroup, ...]) -> None:
                     f"search.space.{name} is a range of fractions, and {name} is a whole number: "
                     "write both low and high without a decimal point."
                 )
+            configs.append(config)
+    check_replays(configs)
 
 
 def _first(search: Search) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from idrl.actions import actions_of
 from idrl.agents import make_agent
 from idrl.config import RunConfig
 from idrl.envs import Env, HostEnv, find, make_env
-from idrl.runs.sizing import needs, operations, parameters
+from idrl.runs.sizing import check_replay, needs, operations, parameters
 
 _FRAMES_SAVED = 100e6  # bytes: a million frames of random play take 23 to 91 MB (docs/promises.md)
 
@@ -58,6 +58,15 @@ def memory_of(config: RunConfig) -> float:
 def disk_of(config: RunConfig) -> float:
     """Bytes of one seed's folder: two checkpoints, frames, and weights that are kept."""
     return 2.0 * _facts(config)[2] + _facts(config)[3]
+
+
+def check_replays(configs: Iterable[RunConfig]) -> None:
+    """Refuse replays that `idrl train` would refuse."""
+    envs: dict[str, Env | HostEnv] = {}
+    for config in configs:
+        if config.env not in envs:
+            envs[config.env] = _stand_in(config.env) or make_env(config.env)
+        check_replay(config, envs[config.env])
 
 
 def check_installed(envs: Iterable[str]) -> None:
