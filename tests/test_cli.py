@@ -150,6 +150,40 @@ def test_a_signal_saves_first_and_says_how_to_go_on(tmp_path, number):
     assert list((tmp_path / "run" / "checkpoints").glob("step-*"))
 
 
+WAYS = {  # to be interrupted, in the place of a command
+    "where exceptions are lost": "gc.callbacks.append(lambda *_: interrupt()); gc.collect()",
+    "in an import": "import tried",
+    "in text that is executed": "exec('interrupt()')",
+}
+
+
+def interrupted(way, cwd, before="default_int_handler"):
+    """How a process ends whose command is `way`, and then sleeps."""
+    (cwd / "tried.py").write_text(
+        "import __main__\ntry:\n    __main__.interrupt()\nexcept KeyboardInterrupt:\n    pass\n"
+    )
+    (cwd / "process.py").write_text(
+        "import gc, signal, sys, time\nimport idrl.cli, idrl.cli.app\n"
+        f"signal.signal(signal.SIGINT, signal.{before})\n"
+        "def interrupt():\n    signal.raise_signal(signal.SIGINT)\n"
+        f"def command(arguments, console):\n    {way}\n    time.sleep(2)\n    return 0\n"
+        "idrl.cli.app._run = command\nsys.exit(idrl.cli.main())\n"
+    )
+    line = [sys.executable, "-m", "process"]
+    return subprocess.run(line, cwd=cwd, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_ctrl_c_ends_a_command_without_a_word(way, tmp_path):
+    ended = interrupted(WAYS[way], tmp_path)
+    assert (ended.returncode, ended.stderr) == (130, "")
+
+
+def test_a_process_that_was_started_to_ignore_ctrl_c_ignores_it(tmp_path):
+    ended = interrupted("interrupt()", tmp_path, before="SIG_IGN")
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 def test_the_command_to_go_on_with_is_quoted_and_on_one_line(monkeypatch, capsys):
     def interrupted(**how):
         raise Interrupted(Path("a folder" * 20), 5)

@@ -4,9 +4,12 @@ import os
 import pty
 import random
 import select
+import shutil
 import signal
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from driver import LOOPS, SMALL, check_valid, difference
@@ -95,6 +98,31 @@ def test_nohup(nursery, reference, tmp_path, tally):
         child.signal(signal.SIGHUP)
     assert child.wait() == 0, child.err
     tally("SIGHUP under nohup", 5, 5, *difference(tmp_path / "run", whole.path))
+
+
+def test_ctrl_c_while_modules_are_imported(tmp_path, tally):
+    """An exception is printed there as ignored, with a traceback, or as another one's cause."""
+    code = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from idrl.cli import main; sys.exit(main())"  # as `idrl` does, wherever tests run
+    )
+    command = [sys.executable, "-c", code, "train", "dqn", "deep_sea/4", "--out", "run"]
+    chance, tries, silent = random.Random("imports"), 12, 0
+    for _ in range(tries):
+        process = subprocess.Popen(
+            command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        maps = Path(f"/proc/{process.pid}/maps")
+        while process.poll() is None and "_multiarray_umath" not in maps.read_text():
+            time.sleep(0.001)  # until it is NumPy's turn, which is among the first
+        time.sleep(chance.uniform(0, 0.8))
+        asked = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        assert time.monotonic() - asked < 10
+        silent += (process.returncode, said) == (130, "")
+        shutil.rmtree(tmp_path / "run", ignore_errors=True)
+    tally("Ctrl-C while modules are imported", tries, silent)
 
 
 def test_a_terminal_that_closes(tmp_path, tally):

@@ -23,7 +23,7 @@ from idrl.cli.training import trained
 from idrl.errors import IdrlError, RunFailed, nearest
 from idrl.system import plugins
 from idrl.system.printing import Printer, outputs
-from idrl.system.signals import last_resort
+from idrl.system.signals import interruptible, last_resort
 
 
 class _Parser(argparse.ArgumentParser):
@@ -156,7 +156,7 @@ def _guarded(arguments: Sequence[str] | None, errors: Printer) -> int:
         errors.say(message)
 
     try:
-        with warnings.catch_warnings(), last_resort(farewell):
+        with warnings.catch_warnings(), last_resort(farewell), interruptible(errors.show_cursor):
             warnings.showwarning = warned  # a sentence, as errors are, without our line numbers
             return _run(arguments, Printer())
     except IdrlError as error:

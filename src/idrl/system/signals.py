@@ -6,24 +6,84 @@ import contextlib
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
 
 # SIGHUP: the terminal is gone.
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PATIENCE_S = 8.0  # the promise is ten seconds, and a process takes a moment to end
 
 
-class Again(KeyboardInterrupt):
+class CtrlC(KeyboardInterrupt):
+    """What our handlers raise. After a `KeyboardInterrupt` itself in text that was executed, as in
+    the making of a dataclass, `python -m` ends by SIGINT, whatever status it asks for."""
+
+
+class Again(CtrlC):
     """The second signal: not to be waited for."""
 
 
 def is_ctrl_c(error: BaseException) -> bool:
     """Whether an exception is from a signal, not from code that raised what Ctrl-C would."""
-    if isinstance(error, Again) or not isinstance(error, KeyboardInterrupt):
-        return isinstance(error, Again)
+    if isinstance(error, CtrlC) or not isinstance(error, KeyboardInterrupt):
+        return isinstance(error, CtrlC)
     main = threading.current_thread() is threading.main_thread()
     return main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def own_process() -> None:
+    """For the command line: from here on Ctrl-C ends this process without a word, since nothing is
+    begun; unless the process was started to ignore it, as a shell's jobs in the background are."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _leave)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    os._exit(130)
+
+
+@contextlib.contextmanager
+def interruptible(farewell: Callable[[], object]) -> Iterator[None]:
+    """In a process of our own Ctrl-C raises `CtrlC`, so that what is open is closed. Where an
+    exception would get lost Ctrl-C ends the process at once: in an import, which may make an
+    `ImportError` of it, and in what Python calls by itself, such as JAX's callback of the garbage
+    collector, where it would be printed as ignored and the work go on."""
+    if signal.getsignal(signal.SIGINT) is not _leave:
+        yield
+        return
+
+    def leave() -> None:
+        farewell()
+        os._exit(130)
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if _is_importing(frame):
+            leave()
+        raise CtrlC
+
+    def lost(what: Any) -> None:
+        if issubclass(what.exc_type, CtrlC):
+            leave()
+        before(what)
+
+    before, sys.unraisablehook = sys.unraisablehook, lost
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, _leave)
+        sys.unraisablehook = before
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 @contextlib.contextmanager
