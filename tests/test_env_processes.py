@@ -19,7 +19,8 @@ from idrl.cli.app import main
 from idrl.envs.adapters.gymnasium_env import GymnasiumEnv
 from idrl.envs.families.atari.env import AtariEnv
 from idrl.envs.host import NO_SEED, History
-from idrl.envs.processes import how_many, make_vector
+from idrl.envs.processes import Lost, how_many, make_vector
+from idrl.training.hosted import fleet as fleets
 
 SETTINGS = {
     "trunk": {"hidden": [8]},
@@ -46,7 +47,7 @@ class Walk(gymnasium.Env):
         if (action == 1).all():
             raise RuntimeError("no such road")
         if self.t == 1:
-            warnings.warn("the road is wet", stacklevel=1)
+            warnings.warn("the road is wet", RuntimeWarning, stacklevel=1)
         self.at = self.at + action
         return self.at, float(self.at.sum()), self.t == 7, False, {}
 
@@ -101,7 +102,7 @@ def test_a_failure_there_is_the_sentence_that_it_is_here():
     env = GymnasiumEnv(Walk)
     vector = make_vector(env, 2, 20.0, 2)
     vector.step(env.no_actions(2), np.arange(2))
-    with pytest.warns(UserWarning, match="the road is wet"):
+    with pytest.warns(RuntimeWarning, match="the road is wet"):
         vector.step(np.zeros((2, 2), np.float32), np.full(2, NO_SEED))
     with pytest.raises(idrl.IdrlError, match=r"Walk raised .* of environment 1, .* no such road"):
         vector.step(np.array([[0, 0], [1, 1]], np.float32), np.full(2, NO_SEED))
@@ -109,8 +110,44 @@ def test_a_failure_there_is_the_sentence_that_it_is_here():
     again = np.full(2, 7)
     check_same(vector.step(env.no_actions(2), again), here.step(env.no_actions(2), again))
     os.kill(vector.children[0].process.pid, signal.SIGKILL)
-    with pytest.raises(idrl.IdrlError, match=r"a process of Walk ended \(signal 9\); .*--resume"):
+    ended = pytest.raises(Lost, match=r"a process of Walk ended \(signal 9\); .*--resume")
+    with ended:
         vector.step(np.zeros((2, 2), np.float32), np.full(2, NO_SEED))
+    # A resumed run does not take that for environments that come out elsewhere.
+    fleet = fleets.blank(env, 2)
+    journal = fleets.open_journal(env, again)
+    with ended:
+        fleets.replay_journal(env, vector, fleet, journal, 0)
+    vector.close()
+    vector.close()
+
+
+def test_what_is_registered_here_is_there_and_what_lies_about_is_not(tmp_path, monkeypatch):
+    """A process is a new interpreter, and nothing is imported from the folder one is in."""
+    (tmp_path / "json.py").write_text("open('imported', 'w')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(gymnasium.envs.registration, "registry", gymnasium.registry.copy())
+    monkeypatch.setattr(gymnasium, "registry", gymnasium.envs.registration.registry)
+    gymnasium.register("lab/Walk-v0", entry_point=Walk)
+    env = GymnasiumEnv(lambda: gymnasium.make("lab/Walk-v0", disable_env_checker=True))
+    vector = make_vector(env, 2, 20.0, 2)
+    seen = vector.step(env.no_actions(2), np.arange(2))
+    check_same(seen, env.make(2).step(env.no_actions(2), np.arange(2)))
+    vector.close()
+    assert not (tmp_path / "imported").exists()
+
+
+def test_environments_that_cannot_be_made_there_say_why():
+    def make():
+        if os.getpid() != here:
+            raise OSError("no display :0, says \udcff")
+        return Walk()
+
+    here = os.getpid()
+    vector = make_vector(GymnasiumEnv(make), 2, 20.0, 2)
+    for _ in range(2):
+        with pytest.raises(Lost, match="Walk raised OSError at its making: no display :0"):
+            vector.step(np.full((2, 2), np.nan, np.float32), np.arange(2))
     vector.close()
 
 
@@ -142,7 +179,7 @@ def test_what_cannot_be_sent_to_a_process_is_refused():
         return Walk()
 
     with pytest.raises(
-        idrl.IdrlError, match=r"Walk cannot be made in another process .*processes=1"
+        idrl.IdrlError, match=r"Walk cannot be made in another process, .*processes=1"
     ):
         make_vector(GymnasiumEnv(make), 2, 0.0, 2)
 

@@ -138,6 +138,20 @@ def places() -> list[str]:
     return list(dict.fromkeys(str(_folder(Path(file))) for file in found if file))
 
 
+def files() -> list[tuple[str, str]]:
+    """What the user named, each with its file, for a process that needs the same: `bring`."""
+    found = ((name, _origin(sys.modules.get(name))) for name in _loaded)
+    return [(name, file) for name, file in found if file is not None]
+
+
+def bring(modules: Iterable[tuple[str, str]]) -> None:
+    """Import what another process of the same user has, from the same files."""
+    for name, file in modules:
+        if name not in sys.modules:
+            _import_from(name, Path(file))
+            _loaded.append(name)
+
+
 def record(modules: Iterable[str] = ()) -> list[dict[str, str]]:
     """For a run's folder: what the user named, and the `modules` of parts that the run uses, each
     with its version and what its file held."""

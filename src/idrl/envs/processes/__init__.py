@@ -8,10 +8,11 @@ seeds and actions alone, so how many processes step them changes no bit of a run
 from __future__ import annotations
 
 from idrl.envs.host import HostEnv, Vector
+from idrl.envs.processes.child import Lost
 from idrl.envs.processes.vector import ProcessVector
 from idrl.system.devices import cores
 
-__all__ = ["ProcessVector", "how_many", "make_vector"]
+__all__ = ["Lost", "ProcessVector", "how_many", "make_vector"]
 
 
 def how_many(env: HostEnv, count: int, processes: int) -> int:

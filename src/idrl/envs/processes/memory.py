@@ -16,8 +16,7 @@ _LINE = 64  # bytes: no two arrays share a line of a core's cache
 
 
 class Shared:
-    """Arrays of `count` environments, side by side in one file without a name: it is gone with the
-    last process that has it open, however that ends."""
+    """Arrays of `count` environments, side by side in one file without a name."""
 
     def __init__(self, env: HostEnv, count: int, file: int | None = None):
         """`file`: that of another process; None makes one."""
@@ -40,7 +39,7 @@ class Shared:
             if like is not None:
                 ends[name] = end
                 end += -(-math.prod(like[0]) * like[1].itemsize // _LINE) * _LINE
-        self.file = _nameless() if file is None else file
+        self.file = nameless() if file is None else file
         if file is None:
             os.truncate(self.file, end)
         self.map = mmap.mmap(self.file, end)
@@ -61,12 +60,14 @@ class Shared:
 
     def close(self) -> None:
         """Nobody may look at the arrays any more."""
-        self.arrays = {}
-        self.map.close()
-        os.close(self.file)
+        if self.arrays:
+            self.arrays = {}
+            self.map.close()
+            os.close(self.file)
 
 
-def _nameless() -> int:
+def nameless() -> int:
+    """A file that is gone with the last process that has it open."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create("idrl")
     with tempfile.TemporaryFile() as file:

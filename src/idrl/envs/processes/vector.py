@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 import pickle
+import time
 from collections.abc import Callable
 from multiprocessing.connection import wait
 
@@ -12,7 +14,8 @@ import numpy as np
 from idrl.envs.host import History, HostEnv, Seen, Vector
 from idrl.envs.processes import messages
 from idrl.envs.processes.child import Child
-from idrl.envs.processes.memory import Shared
+from idrl.envs.processes.memory import Shared, nameless
+from idrl.envs.processes.packing import packed
 from idrl.system.devices import cores
 
 _TOLD_S = 0.5  # between two words on how far a replay is
@@ -22,17 +25,22 @@ class ProcessVector(Vector):
     """N environments, neighbours in the same process. They are made while the caller goes on."""
 
     def __init__(self, env: HostEnv, count: int, timeout_s: float, processes: int):
+        told = packed(env, count, timeout_s)
         self.memory, self.sent = Shared(env, count), False
         self.children: list[Child] = []
-        ends, share = [count * i // processes for i in range(processes + 1)], cores() / processes
+        ends = [count * i // processes for i in range(processes + 1)]
+        share, file = max(1, round(cores() / processes)), nameless()
         try:
+            with open(file, "wb", closefd=False) as out:
+                out.write(told)
             for first, end in itertools.pairwise(ends):
-                mine = env.part(first, max(1, round(share)))
-                given = mine, slice(first, end), count, timeout_s
-                self.children.append(Child(env.name, given, self.memory.file))
+                part = slice(first, end)
+                self.children.append(Child(env.name, part, share, self.memory.file, file))
         except BaseException:
             self.close()
             raise
+        finally:
+            os.close(file)
 
     def send(self, action: np.ndarray, seed: np.ndarray) -> None:
         self._collect()  # whoever begins anew need not know what was under way
@@ -60,11 +68,11 @@ class ProcessVector(Vector):
                 history.seed[child.part], since - first, history.actions[first:, child.part]
             )
             skipped += first * len(since)
-            child.tell(messages.REPLAY + pickle.dumps(own))
-        while busy := {child.link: child for child in self.children if child.busy}:
+            child.replay(messages.REPLAY + pickle.dumps(own), own.actions[..., 0].size)
+        while busy := {end: child for child in self.children if child.busy for end in child.ends}:
             told(skipped + sum(child.replayed for child in self.children))
-            for link in wait(list(busy), _TOLD_S):
-                busy[link].listen()  # type: ignore[index]
+            for child in {busy[end] for end in wait(list(busy), _TOLD_S)}:  # type: ignore[index]
+                child.listen()
         self._collect()
         told(len(history.actions) * len(history.seed))
         return self._seen()
@@ -72,8 +80,9 @@ class ProcessVector(Vector):
     def close(self) -> None:
         for child in self.children:
             child.dismiss()
+        now = time.monotonic()
         for child in self.children:
-            child.end()
+            child.end(now)
         self.children = []
         self.memory.close()
 

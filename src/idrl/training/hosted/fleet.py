@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from idrl.envs.host import NO_SEED, History, HostEnv, Vector
+from idrl.envs.processes import Lost
 from idrl.errors import IdrlError
 from idrl.training.doing import REPLAYING, Between, Doing, nothing
 from idrl.training.program import Episodes
@@ -180,6 +181,8 @@ def replay_journal(
     try:
         seen = vector.replay(env, history, lambda done: between(Doing(REPLAYING, done, total)))
         same = (seen.obs == fleet.obs).reshape(count, -1).all(1)
+    except Lost:  # nothing is known of them
+        raise
     except IdrlError:  # an action that was fine then is refused now
         same = np.zeros(count, bool)
     if same.all():
