@@ -122,6 +122,7 @@ def test_a_failure_there_is_the_sentence_that_it_is_here():
     vector.close()
 
 
+@pytest.mark.slow
 def test_what_is_registered_here_is_there_and_what_lies_about_is_not(tmp_path, monkeypatch):
     """A process is a new interpreter, and nothing is imported from the folder one is in."""
     (tmp_path / "json.py").write_text("open('imported', 'w')")
@@ -137,6 +138,7 @@ def test_what_is_registered_here_is_there_and_what_lies_about_is_not(tmp_path, m
     assert not (tmp_path / "imported").exists()
 
 
+@pytest.mark.slow
 def test_environments_that_cannot_be_made_there_say_why():
     def make():
         if os.getpid() != here:
