@@ -242,7 +242,7 @@ def test_a_run_is_the_same_with_any_number_and_may_change_it(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("release", [False, True])
-def test_games_do_the_same_in_processes(release):
+def test_games_do_the_same_in_processes(release, recwarn):
     env = AtariEnv("breakout", sticky=0.25, release=release)
     rng, nobody = np.random.default_rng(0), np.full(4, NO_SEED)
     for kind in (env, env.for_evaluation()):
@@ -253,3 +253,4 @@ def test_games_do_the_same_in_processes(release):
             check_same(here.step(action, nobody), there.step(action, nobody))
         here.close()
         there.close()
+    assert [str(one.message) for one in recwarn] == []  # ale-py registers its games with Gymnasium, here and there

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+import warnings
 
 import cloudpickle
 
@@ -31,6 +32,8 @@ def unpacked(file: int) -> tuple[HostEnv, int, float]:
     if specs:
         from gymnasium import registry
 
+        # A module that registers its own when it is imported will find them there.
+        warnings.filterwarnings("ignore", ".*already in registry")
         for spec in map(pickle.loads, specs):
             registry.setdefault(spec.id, spec)
     return pickle.loads(inner)
