@@ -71,8 +71,7 @@ class Learner:
         self.dims = agent.actions.dims if isinstance(agent.actions, Box) else 0
         self.masked = agent.num_actions if masked else 0  # actions that rows say are allowed or not
         self.unroll = 1 if jax.default_backend() == "cpu" else 8  # a GPU waits for each turn
-        # Fewer than the least is refused where a run begins, but earlier runs may say so.
-        least = ring.least_rows(self.learning.n_step, stack.depth)
+        least = ring.least_rows(self.learning.n_step, stack.depth)  # earlier runs may say fewer
         self.replay_rows = max(least, self.learning.replay_capacity // self.envs)
         self.largest = largest_block or _largest_block(agent, seeds)
         self.cadence: Cadence = cadence(

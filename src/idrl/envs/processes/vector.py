@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import pickle
 import time
@@ -68,7 +69,7 @@ class ProcessVector(Vector):
                 history.seed[child.part], since - first, history.actions[first:, child.part]
             )
             skipped += first * len(since)
-            child.replay(messages.REPLAY + pickle.dumps(own), own.actions[..., 0].size)
+            child.replay(messages.REPLAY + pickle.dumps(own), math.prod(own.actions.shape[:2]))
         while busy := {end: child for child in self.children if child.busy for end in child.ends}:
             told(skipped + sum(child.replayed for child in self.children))
             for child in {busy[end] for end in wait(list(busy), _TOLD_S)}:  # type: ignore[index]
@@ -97,7 +98,6 @@ class ProcessVector(Vector):
 
     def _seen(self) -> Seen:
         """What is handed out stays as it is: a copy."""
-        seen = {name: None if x is None else x.copy() for name, x in self.memory.arrays.items()}
-        if not self.memory["tells_lives"].all():
-            seen["life_lost"] = None
-        return Seen(*(seen[name] for name in Seen._fields))  # type: ignore[arg-type]
+        arrays = (self.memory.arrays[name] for name in Seen._fields)
+        seen = Seen(*(None if x is None else x.copy() for x in arrays))  # type: ignore[arg-type]
+        return seen if self.memory["tells_lives"].all() else seen._replace(life_lost=None)
