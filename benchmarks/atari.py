@@ -1,13 +1,14 @@
 """Atari on this machine: training as it runs, and its parts alone: updates, acting, emulators.
 
-    python -m benchmarks.atari [AGENT/ENVS/PRECISION[/deterministic][/processes=N]...] \
+    python -m benchmarks.atari [AGENT/ENVS/PRECISION[/deterministic][/processes=N][/host]...] \
         [--game pong] [--seconds 5] [--together 6] [--csv FILE]        # c51-ids/64/full
 
 Frames are the emulator's, four a step; an update per 16 frames. All four are measured in the same
 process, one after the other. `whole` is the training loop itself, without evaluations, once all is
 compiled, with the frames going to the run's segments; `updates` draws from a full replay;
-`acting` is from frames on the host to actions on the host. Every row is the median of repeats. So
-many programs as `--together` says are compiled side by side before the first of them is measured.
+`acting` is from frames on the host to actions on the host. With `host` the replay is in host
+memory, and only `whole` is measured. Every row is the median of repeats. So many programs as
+`--together` says are compiled side by side before the first of them is measured.
 """
 
 from __future__ import annotations
@@ -40,9 +41,18 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def program_of(agent: str, game: str, envs: int, precision: str, capacity: int, processes: int = 0):
+def program_of(
+    agent: str,
+    game: str,
+    envs: int,
+    precision: str,
+    capacity: int,
+    processes: int = 0,
+    place: str = "device",
+):
     learning = {
-        "precision": precision, "learning_starts_steps": 64 * envs, "replay_capacity": capacity
+        "precision": precision, "learning_starts_steps": 64 * envs, "replay_capacity": capacity,
+        "replay_place": place,
     }  # fmt: skip
     changes = {
         "learning": learning,
@@ -100,6 +110,7 @@ class Bench:
             job["precision"],
             job["capacity"],
             processes_of(job["note"]),
+            "host" if ", host" in job["note"] else "device",
         )
         self.folder = tempfile.TemporaryDirectory()
         self.tape = Segments(Path(self.folder.name), [], 0)
@@ -112,6 +123,7 @@ class Bench:
 
     def rows(self):
         parts = (self.whole, self.updates, self.acting, self.emulators)
+        parts = parts[:1] if ", host" in self.job["note"] else parts
         for part in parts:
             if part.__name__ != self.job.get("only", part.__name__):
                 continue
