@@ -26,6 +26,8 @@ class Recorder:
         self.survey = survey
         self.episodes: list[int] = list(meta.get("episodes", [0] * config.seeds))
         self.regret: list[float] = list(meta.get("regret", [0.0] * config.seeds))  # acting
+        # Sum and number of the returns since the last row of metrics.
+        self.returns: list[list[float]] = list(meta.get("returns", [[0.0, 0]] * config.seeds))
         self.optimum: np.ndarray | None = None  # the best return of each seed's task, where known
         self.started = False
         self.alive = np.ones(config.seeds, bool)
@@ -69,6 +71,8 @@ class Recorder:
                 "length": int(done.lengths[i]),
                 **{name: float(values[i]) for name, values in done.info.items()},
             }
+            total, count = self.returns[index]
+            self.returns[index] = [total + row["return"], count + 1]
             missed = self._missed(index, row["return"], row)
             self.regret[index] += missed.get("regret", 0.0)
             yield row | missed
@@ -94,8 +98,8 @@ class Recorder:
     def _metrics(self, progress: Progress) -> None:
         rows = []
         for index in np.flatnonzero(self.alive).tolist():
-            mine = progress.episodes.returns[progress.episodes.seed == index]
-            mean = float(mine.mean()) if mine.size else float("nan")
+            (total, count), self.returns[index] = self.returns[index], [0.0, 0]
+            mean = total / count if count else float("nan")
             assert progress.metrics is not None
             values = {name: float(v[index]) for name, v in progress.metrics.items()}
             if self.optimum is not None:

@@ -180,11 +180,15 @@ def _check_meta(meta: dict[str, Any], config: RunConfig) -> None:
     def any_number(x: Any) -> bool:
         return isinstance(x, float) or number(x)  # of a return that is none, none
 
+    def returns(x: Any) -> bool:  # their sum, and how many
+        return isinstance(x, list) and len(x) == 2 and any_number(x[0]) and count()(x[1])
+
     wanted: dict[str, Fits] = {
         # counters are of 32 bits; `cadence` knows better which blocks can be
         "iteration": count(2**31), "block": count(max(config.evaluation.every_steps, 2**16) + 1),
         "sizes": sizes, "episodes": by_seed(count()), "regret": by_seed(any_number),
-        "pending": flag, "cut": flag, "config": lambda x: isinstance(x, dict),
+        "returns": by_seed(returns), "pending": flag, "cut": flag,
+        "config": lambda x: isinstance(x, dict),
     }  # fmt: skip
     for name in ("iteration", "sizes", "episodes"):
         if name not in meta:

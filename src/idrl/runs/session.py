@@ -195,6 +195,7 @@ def _train(
             "sizes": {name: table.size() for name, table in folder.tables.items()},
             "episodes": recorder.episodes,
             "regret": recorder.regret,
+            "returns": recorder.returns,
             "config": to_dict(config),
         }
         saver.save(progress, meta)
