@@ -1,6 +1,7 @@
 """Runs whose frames go to segments: what a checkpoint leaves out comes back bit for bit."""
 
 import shutil
+import time
 
 import jax
 import numpy as np
@@ -123,6 +124,24 @@ def test_checkpoints_are_made_by_the_clock(run, tmp_path):
     # The end, and where a longer run would go on.
     assert [p.name[-3:] for p in checkpoint.listed(path / "checkpoints")] == ["300", "400"]
     check_same(path, run)
+
+
+def test_a_checkpoint_counts_what_was_there_when_it_was_made(tmp_path, often, monkeypatch):
+    """Training goes on, and counts on, while a thread writes it."""
+    write = checkpoint.write_arrays
+
+    def slowly(*args):
+        time.sleep(0.3)
+        return write(*args)
+
+    monkeypatch.setattr(checkpoint, "write_arrays", slowly)
+    run = idrl.train("dqn", Film, settings=SETTINGS, out=tmp_path / "run")
+    places = checkpoint.listed(run.path / "checkpoints")
+    assert len(places) == 2
+    for place in places:
+        meta = checkpoint.read_meta(place)
+        table = (run.path / "episodes.csv").read_bytes()[: meta["sizes"]["episodes"]]
+        assert sum(meta["episodes"]) == len(table.splitlines()) - 1 > 0
 
 
 def flip(file):

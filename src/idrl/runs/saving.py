@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import shlex
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -95,9 +96,9 @@ class Saver:
                 return
             named = self.tape.seal(frames.span(progress.iteration)[0])
             self._prune(named)
-        # A copy: training uses the arrays of a state up.
+        # Copies: training uses the arrays of a state up, and counts on.
         state = jax.tree.map(np.array, frames.without(progress.state))
-        meta = meta | {"segments": named}
+        meta = copy.deepcopy(meta | {"segments": named})
         future = self.thread.submit(checkpoint.save, place, steps, state, meta)
         self.writing = future, steps, named
 
