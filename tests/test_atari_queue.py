@@ -1,0 +1,77 @@
+"""`results/atari/short/run.sh`: a queue of runs on one GPU, with another `idrl` in its place."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[1] / "results/atari/short/run.sh"
+# Trains nothing: makes the run's folder, notes its arguments, and fails where a run is named so.
+STUB = """#!/usr/bin/env bash
+for word in "$@"; do
+  if [ "$last" = --out ]; then mkdir -p "$word" && touch "$word/run.json"; fi
+  last=$word
+done
+printf '%s|' "$@" >> "$NOTES"; echo >> "$NOTES"
+if [[ "$*" == *killed* && "$*" != *--resume* ]]; then kill -9 $$; fi
+"""
+QUEUE = """# two games
+asterix-dqn dqn asterix
+
+qbert-killed c51 qbert
+adam-asterix-dqn dqn asterix optimiser.kind=adam optimiser.lr=2.5e-4"""
+
+
+@pytest.fixture
+def start(tmp_path):
+    stub = tmp_path / "bin" / "python3"
+    stub.parent.mkdir()
+    stub.write_text(STUB)
+    stub.chmod(0o755)
+    notes = tmp_path / "notes"
+
+    def call(*arguments, queue=QUEUE):
+        """What it ended with, and the arguments of the runs that it began."""
+        notes.write_text("")
+        path = os.pathsep.join([str(stub.parent), os.environ["PATH"]])
+        done = subprocess.run(
+            [SCRIPT, *arguments], input=queue, text=True, capture_output=True, cwd=tmp_path,
+            env=os.environ | {"PATH": path, "NOTES": str(notes)},
+        )  # fmt: skip
+        return done, sorted(line.split("|")[:-1] for line in notes.read_text().splitlines())
+
+    return call
+
+
+def test_a_second_start_continues(start, tmp_path):
+    runs = "my runs"
+    done, begun = start(runs, "2", "1M")
+    assert done.returncode == 123
+    assert "qbert-killed: exit 137" in done.stdout
+    assert "not all runs are finished" in done.stderr
+    assert [words[3:5] for words in begun] == [
+        ["c51", "atari/qbert"], ["dqn", "atari/asterix"], ["dqn", "atari/asterix"],
+    ]  # fmt: skip
+    adam = next(words for words in begun if f"{runs}/adam-asterix-dqn" in words)
+    assert adam[-5:-2] == [
+        "learning.precision=mixed", "optimiser.kind=adam", "optimiser.lr=2.5e-4",
+    ]  # fmt: skip
+    assert all(path.is_dir() for path in (tmp_path / runs).glob("asterix-*"))
+    again, resumed = start(runs, "2", "1M")
+    assert (again.returncode, again.stderr) == (0, "")
+    assert resumed == [
+        ["-m", "idrl.cli", "train", "--resume", f"{runs}/{name}", "--frames", "1M"]
+        for name in ("adam-asterix-dqn", "asterix-dqn", "qbert-killed")
+    ]
+    log = (tmp_path / runs / "logs/qbert-killed.log").read_text()
+    assert log.count("exit 137") == log.count("exit 0") == 1
+
+
+@pytest.mark.parametrize("arguments", [[], ["runs"], ["runs", "some"], ["runs", "1", "1M", "x"]])
+def test_bad_arguments_are_told_its_usage(start, tmp_path, arguments):
+    done, begun = start(*arguments)
+    assert (done.returncode, begun) == (2, [])
+    assert done.stderr.startswith("usage: ")
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "runs").exists()
