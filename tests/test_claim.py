@@ -157,6 +157,16 @@ def test_what_was_not_run_is_named(study, tmp_path):
     assert "- `minatar/breakout`: `dqn` (4 of 10 seeds), `bootstrapped-dqn`" in text
 
 
+def test_two_runs_of_one_seed_are_refused(study, tmp_path, capsys):
+    adam = made_up_run(study / "adam", "dqn", GAMES[0], seeds=1, seed=103, level=99.0)
+    finish(adam, "dqn", seeds=[103])
+    assert main(["collect", str(study), "--out", str(tmp_path / "out")]) == 2
+    told = capsys.readouterr().err
+    assert "are both seed 103 of dqn on minatar/breakout" in told
+    assert told.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
 def test_human_normalised_on_atari_and_no_interval_of_one_seed(tmp_path):
     for agent in ("dqn", "c51-ids"):
         path = tmp_path / "study" / agent

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from idrl.report.reading import LeftOut, Record, read_runs
+from idrl.errors import IdrlError
+from idrl.report.reading import LeftOut, Record, read_runs, shown_path
 from idrl.storage.records import numbers, read_distributions, read_evaluations, read_table
 
 POINTS = 50  # of a thinned curve
@@ -45,6 +46,7 @@ def collect(studies: Sequence[str | Path], out: Path, variant: str = "") -> list
     records, left_out = read_runs(studies)
     if variant:
         records = [_renamed(record, f"{record.agent} ({variant})") for record in records]
+    _check_once(records)
     made: dict[str, Rows] = {name: [] for name in FILES}
     exploring: dict[tuple[str, str], list[Record]] = {}  # seeds of one agent in several runs
     for record in records:
@@ -62,6 +64,20 @@ def collect(studies: Sequence[str | Path], out: Path, variant: str = "") -> list
 
 def _renamed(record: Record, agent: str) -> Record:
     return record._replace(config=record.config | {"agent": agent})
+
+
+def _check_once(records: Sequence[Record]) -> None:
+    """A seed of an agent on a game is one row of a table: two runs of it would be mixed there."""
+    known: dict[tuple[str, str, int], Path] = {}
+    for record in records:
+        for seed in record.seeds:
+            first = known.setdefault((record.env, record.agent, seed.seed), record.path)
+            if first is not record.path:
+                raise IdrlError(
+                    f"{shown_path(first)} and {shown_path(record.path)} are both seed {seed.seed} "
+                    f"of {record.agent} on {record.env}: collect one of them, and runs with "
+                    "settings of their own in a command of their own, with --variant."
+                )
 
 
 def merge(path: Path, columns: Sequence[str], rows: Rows) -> None:
