@@ -153,6 +153,7 @@ def test_what_was_not_run_is_named(study, tmp_path):
     out = tmp_path / "out"
     collecting.collect([study], out)
     text = tabulating.markdown(scoring.section_of(out / "evaluations.csv"), "minatar", [])
+    assert "- all runs: 1,000 of 1,500,000 steps" in text
     assert "- `minatar/freeway`: all agents" in text
     assert "- `minatar/breakout`: `dqn` (4 of 10 seeds), `bootstrapped-dqn`" in text
 
@@ -165,6 +166,14 @@ def test_two_runs_of_one_seed_are_refused(study, tmp_path, capsys):
     assert "are both seed 103 of dqn on minatar/breakout" in told
     assert told.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_seeds_of_unequal_lengths_share_no_table(study, tmp_path, capsys):
+    longer = made_up_run(study / "longer", "dqn", GAMES[0], seeds=1, seed=104, steps=2_000)
+    finish(longer, "dqn", seeds=[104])
+    assert main(["collect", str(study), "--out", str(tmp_path)]) == 0
+    assert main(["tables", "minatar", "--out", str(tmp_path)]) == 2
+    assert "2,000 steps" in capsys.readouterr().err
 
 
 def test_human_normalised_on_atari_and_no_interval_of_one_seed(tmp_path):

@@ -16,6 +16,7 @@ from idrl.report.style import look
 from idrl.sweep.jobs import combinations
 from idrl.sweep.study import find, parse
 
+PROTOCOL = ("run_steps", "every_steps", "window_steps")
 RANDOM = Path(__file__).with_name("random.csv")
 ANCHORED = (
     "normalised: 0 is random play, 1 the mean score of the agent that is best in the game here"
@@ -42,11 +43,13 @@ def section_of(file: Path) -> Section:
 
 
 def records_of(rows: Sequence[dict[str, str]]) -> list[Record]:
-    """One record for each agent in each game."""
-    runs: dict[tuple[str, str], list[dict[str, str]]] = {}
+    """One record for each agent in each game; of seeds that were not trained or evaluated alike,
+    one for each way, which `sections` keeps apart."""
+    runs: dict[tuple[str, ...], list[dict[str, str]]] = {}
     for row in rows:
-        runs.setdefault((row["env"], row["agent"]), []).append(row)
-    return [_record(*key, mine) for key, mine in runs.items()]
+        key = (row["env"], row["agent"], *(row[name] for name in PROTOCOL))
+        runs.setdefault(key, []).append(row)
+    return [_record(*key[:2], mine) for key, mine in runs.items()]
 
 
 def _record(env: str, agent: str, rows: list[dict[str, str]]) -> Record:
@@ -83,11 +86,15 @@ def anchor(section: Section) -> None:
 
 
 def not_run(study: str, section: Section) -> list[str]:
-    """What of the study is missing, a line for each game."""
+    """What of the study is missing, a line for each game, and one where its runs are shorter."""
     wanted: dict[str, dict[str, int]] = {}
+    steps = 0
     for c in combinations(parse(find(study)[1], study)):
         wanted.setdefault(c.config.env, {})[c.config.agent] = len(c.seeds)
+        steps = max(steps, c.config.training.steps)
     lines = []
+    if section.protocol.steps < steps:
+        lines.append(f"all runs: {section.protocol.steps:,} of {steps:,} steps")
     for env, agents in wanted.items():
         there = {group.agent: len(group.seeds) for group in section.tasks.get(env, {}).values()}
         missing = [
