@@ -1,6 +1,7 @@
 """Driving a study over processes: retries, memory, stopping, going on. The stub trains nothing."""
 
 import contextlib
+import csv
 import json
 import os
 import signal
@@ -99,6 +100,17 @@ def test_a_study_runs_to_its_end_and_is_never_run_again(here, capsys):
     assert "queued 0   running 0   done 4   failed 0" in capsys.readouterr().out
     assert (here / "all.csv").read_text().splitlines() == rows
     assert sweep("--status", "runs/small", "--table", "all.xls") == 2
+
+
+def test_a_seed_that_never_scored_has_empty_cells(here, capsys):
+    assert sweep("small.toml") == 0
+    path = here / "runs/small/runs/dqn-deep_sea-4-s0-1/evaluations.csv"
+    path.write_text("seed,steps,return_mean,best\n0,100,,-inf\n1,100,,0.5\n")
+    assert sweep("--status", "runs/small", "--table", "all.csv") == 0
+    with open(here / "all.csv", newline="") as file:
+        found = [row for row in csv.DictReader(file) if row["run"] == "dqn-deep_sea-4-s0-1"]
+    cells = [(row["last"], row["best"], row["steps"]) for row in found]
+    assert cells == [("", "", "100"), ("", "0.5", "100")]
 
 
 def test_without_ray_processes_run_it_and_the_extra_is_named(here, monkeypatch, capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ def rows(folder: StudyFolder) -> list[dict[str, Any]]:
 
 
 def _seed_rows(job: Job, outcome: Outcome, path: Path, varied: list[str]) -> list[dict[str, Any]]:
+    """Where no evaluation completed an episode there is no score, and its cells are empty."""
     evaluations = []
     if outcome.over:
         columns = ("return_mean", "best")
@@ -38,9 +40,10 @@ def _seed_rows(job: Job, outcome: Outcome, path: Path, varied: list[str]) -> lis
     for seed in range(job.seed, job.seed + job.seeds):
         mine = [last[str(seed)]] if str(seed) in last else []
         scores = {
-            name: numbers(mine, column)[0] if mine else None
-            for name, column in (("last", "return_mean"), ("best", "best"), ("steps", "steps"))
+            name: next(filter(math.isfinite, numbers(mine, column)), None)
+            for name, column in (("last", "return_mean"), ("best", "best"))
         }
+        scores["steps"] = int(mine[0]["steps"]) if mine else None
         made.append(
             {
                 "run": job.name, "agent": job.agent, "env": job.env, "seed": seed, **settings,
