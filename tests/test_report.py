@@ -11,7 +11,7 @@ from idrl.cli.app import main
 from idrl.report.comparing import compare
 from idrl.report.grouping import sections
 from idrl.report.reading import find_runs, read_runs
-from idrl.report.reference import Published, for_task
+from idrl.report.reference import Published, for_task, published_looks
 from idrl.report.statistics import estimate
 from idrl.report.style import _FIXED, look
 from idrl.report.tables import sheets
@@ -64,6 +64,17 @@ def test_published_curves_end_where_the_runs_do():
     assert found.frames.tolist() == [4, 8]
     assert found.returns.tolist() == [1, 2]
     assert len(for_task(reference, "atari/pong")) == 2
+
+
+def test_published_curves_of_one_colour_differ_by_their_dots():
+    nothing = np.array([0.0])
+    names = ("ddqn", "dqn", "c51", "qrdqn", "iqn", "rainbow")  # as nnabla-rl publishes them
+    reference = {"pong": [Published(name, nothing, nothing) for name in names]}
+    found = published_looks(reference)
+    assert all(found[name].colour == look(name).colour for name in names)
+    assert found["dqn"].dash == found["c51"].dash == "dot"
+    assert len({(x.colour, x.dash) for x in found.values()}) == len(names)
+    assert len({(x.colour, str(x.line)) for x in found.values()}) == len(names)
 
 
 @pytest.mark.filterwarnings("error")

@@ -11,10 +11,10 @@ import numpy as np
 
 from idrl.report import series
 from idrl.report.grouping import Group, Section
-from idrl.report.reference import Published, for_task
+from idrl.report.reference import Published, for_task, published_looks
 from idrl.report.series import QUANTITIES, Line
 from idrl.report.statistics import estimate
-from idrl.report.style import Look, caption, figure, look
+from idrl.report.style import Look, caption, figure
 from idrl.report.tables import matrices, scale
 
 BAND = {"range": "bands: lowest to highest seed", "interval": "bands: 95% intervals over seeds"}
@@ -92,13 +92,14 @@ def _curves(section: Section, band: str, reference: Reference):
     for axis in axes.flat[count:]:
         axis.set_visible(False)
     handles: dict[str, object] = {}
+    theirs = published_looks(reference)
     for axis, (task, groups) in zip(axes.flat, section.tasks.items(), strict=False):
         for label, group in groups.items():
             line = series.over_seeds(group.curve(), band)
             _band(axis, line, group.look, f"{label}, {seeds_word(group)}", section.per_step)
         for other in for_task(reference, task, section.length):
-            tint = look(other.agent).colour
-            axis.plot(other.frames, other.returns, color=tint, lw=1, ls=(0, (1, 1.5)),
+            drawn = theirs[other.agent]
+            axis.plot(other.frames, other.returns, color=drawn.colour, lw=1, ls=drawn.line,
                       label=caption(f"{other.agent}, published"))  # fmt: skip
         axis.set_title(caption(task), fontsize="medium")
         handles |= {h.get_label(): h for h in axis.get_lines()}

@@ -13,9 +13,8 @@ from idrl.report import series
 from idrl.report.figures import BAND, Reference, seeds_word
 from idrl.report.grouping import Section
 from idrl.report.html import asset, page, plain
-from idrl.report.reference import for_task
+from idrl.report.reference import for_task, published_looks
 from idrl.report.series import QUANTITIES, Line
-from idrl.report.style import look
 from idrl.report.tables import scale
 from idrl.storage.files import write_whole
 
@@ -97,6 +96,7 @@ def _left_out(report: Report) -> str:
 def _charts(section: Section, prefix: str, band: str, reference: Reference) -> dict[str, Any]:
     made: list[dict[str, Any]] = []
     per_step, unit = section.per_step, section.unit
+    theirs = published_looks(reference)
     for task, groups in section.tasks.items():
         lines = []
         for label, group in groups.items():
@@ -105,8 +105,8 @@ def _charts(section: Section, prefix: str, band: str, reference: Reference) -> d
             lines.append(_line(line, label, per_step) | {"name": name})
         for other in for_task(reference, task, section.length):
             line = Line(other.frames, *[other.returns] * 3)
-            shown = look(other.agent)._asdict() | {"name": f"{other.agent}, published"}
-            lines.append(_line(line, PUBLISHED) | shown | {"dash": "dot", "bands": []})
+            shown = theirs[other.agent]._asdict() | {"name": f"{other.agent}, published"}
+            lines.append(_line(line, PUBLISHED) | shown | {"bands": []})
         about = f"Evaluation return over training on {task}"
         made.append(_chart(task, about, unit, "return", lines, smooth=True))
     where = scale(section)

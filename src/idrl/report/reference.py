@@ -11,6 +11,7 @@ import numpy as np
 
 from idrl.errors import IdrlError
 from idrl.report.paper import game_of
+from idrl.report.style import Look, dotted
 from idrl.storage.records import opened
 from idrl.system import words
 
@@ -70,3 +71,8 @@ def for_task(
     curves = reference.get(task) or reference.get(game_of(task) or "") or []
     cut = [(x, x.frames <= frames) for x in curves]
     return [Published(x.agent, x.frames[in_], x.returns[in_]) for x, in_ in cut if in_.any()]
+
+
+def published_looks(reference: dict[str, list[Published]]) -> dict[str, Look]:
+    """How each of its agents is drawn, the same in every chart."""
+    return dotted(x.agent for curves in reference.values() for x in curves)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import zlib
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 # Okabe and Ito's palette without its black and yellow: those vanish on a dark or a white page.
@@ -12,7 +13,12 @@ _BLUE, _RED, _GREEN, _PINK, _ORANGE, _SKY, _GREY = (
 )  # fmt: skip
 _PALETTE = (_BLUE, _RED, _GREEN, _PINK, _ORANGE, _SKY, _GREY)
 _DASHES = ("solid", "dash", "dot", "dashdot")  # Plotly's names
-_MATPLOTLIB = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
+_DOTS = ("dot", "5px,2px,1px,2px", "1px,5px", "9px,2px,1px,2px,1px,2px")  # of published curves
+_MATPLOTLIB: dict[str, Any] = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
+_MATPLOTLIB |= {  # as Plotly draws them
+    _DOTS[0]: (0, (1, 1.5)), _DOTS[1]: (0, (5, 2, 1, 2)), _DOTS[2]: (0, (1, 5)),
+    _DOTS[3]: (0, (9, 2, 1, 2, 1, 2)),
+}  # fmt: skip
 
 # Relatives share a colour and differ by their dashes; the first of each is drawn solid.
 _FAMILIES = {
@@ -34,8 +40,8 @@ class Look(NamedTuple):
     dash: str  # by Plotly's name
 
     @property
-    def line(self) -> str:
-        """The dash by matplotlib's name."""
+    def line(self) -> Any:
+        """The dash as matplotlib has it."""
         return _MATPLOTLIB[self.dash]
 
 
@@ -49,6 +55,18 @@ def look(agent: str, variant: int = 0) -> Look:
         tint = _PALETTE[number % len(_PALETTE)]
         dash = _DASHES[number // len(_PALETTE) % len(_DASHES)]
     return Look(tint, _DASHES[(_DASHES.index(dash) + variant) % len(_DASHES)])
+
+
+def dotted(agents: Iterable[str]) -> dict[str, Look]:
+    """Looks of published curves, each in its agent's colour; those that share one differ by their
+    dots."""
+    known: dict[str, int] = {}  # published agents of a colour
+    found = {}
+    for agent in sorted(set(agents), key=lambda agent: (_DASHES.index(look(agent).dash), agent)):
+        tint = look(agent).colour
+        number = known[tint] = known.get(tint, -1) + 1
+        found[agent] = Look(tint, _DOTS[number % len(_DOTS)])
+    return found
 
 
 def colour(agent: str) -> str:
