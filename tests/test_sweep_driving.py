@@ -196,7 +196,7 @@ def test_a_signal_stops_all_runs_and_the_study_goes_on(here, monkeypatch, capsys
     with stopped_once(*(runs / f"{agent}-deep_sea-5-s0-1" for agent in ("dqn", "ddqn"))):
         assert sweep("small.toml") == 130
     assert time.monotonic() - start < 20
-    assert "Stopped; nothing is lost" in capsys.readouterr().out
+    assert "Stopped. Runs continue from their last checkpoints" in capsys.readouterr().out
     folder = StudyFolder.open("runs/small")
     assert folder.counts()["stopped"] == len(os.sched_getaffinity(0))
     monkeypatch.setenv("SWEEP_SCRIPT", "{}")

@@ -199,7 +199,7 @@ def _drive(folder, engine, capacity, console) -> int:
             drive(folder, engine, source, live.tell, live.show)
     except SweepStopped:
         console.print(
-            "Stopped; nothing is lost. Continue with: idrl sweep --resume "
+            "Stopped. Runs continue from their last checkpoints with: idrl sweep --resume "
             f"{shlex.quote(folder.store.where)}",
             markup=False, soft_wrap=True,
         )  # fmt: skip
