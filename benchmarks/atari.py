@@ -184,7 +184,7 @@ class Bench:
             np.asarray(action)
 
         each = [t * 1e3 for t in repeated(call, self.seconds / 4)]
-        program.tape, self.state = tape, program._settle(self.state, outside)
+        program.frames.tape, self.state = tape, program._settle(self.state, outside)
         return each, "ms/vector step"
 
     def emulators(self):
