@@ -20,7 +20,7 @@ from idrl.agents.choosing import Greedy
 from idrl.agents.registry import _AGENTS
 from idrl.cli import main
 from idrl.config import assignments, resolve
-from idrl.networks.heads import Categorical, Ensemble
+from idrl.networks.heads import Categorical, Ensemble, Transition
 from idrl.networks.trunks import Mlp
 from idrl.runs.policy import Policy
 from idrl.runs.sizing import shapes
@@ -143,6 +143,26 @@ def test_a_part_that_counts_the_batch_is_told_how(mine, tmp_path):
         with pytest.raises(idrl.IdrlError, match=r"write x\.shape\[0\] .*, not len\(x\)"):
             agent.export(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_head_of_ones_own_replays_by_is_its_error_even_where_its_loss_is_negative(mine):
+    """The page's head learns a density, whose loss is below 0 where it is sure."""
+    head = mine.Normal(hidden=(16,))
+    out = jnp.array([[[[0.5, -3.0], [0.2, -3.0]]]])  # mean and log of the deviation, two actions
+    target = jnp.array([[[[0.5, -3.0], [0.9, -3.0]]]])
+    batch = Transition(
+        s_tm1=jnp.zeros((1, 4)), a_tm1=jnp.array([1]), r_t=jnp.array([-0.25]),
+        discount_t=jnp.array([0.9]), s_t=jnp.zeros((1, 4)),
+        allowed_t=jnp.array([[True, False]]),
+    )  # fmt: skip
+    out, target = (x.reshape(1, 1, 4) for x in (out, target))
+    assert head.loss(out, target, target, batch)[0] < 0
+    # 0.9 is not allowed, so the target is -0.25 + 0.9 · 0.5.
+    np.testing.assert_allclose(head.td_priority(out, target, target, batch), [0.0], atol=1e-7)
+    batch = batch._replace(allowed_t=None)
+    np.testing.assert_allclose(
+        head.td_priority(out, target, target, batch), [0.9 * 0.9 - 0.25 - 0.2], rtol=1e-6
+    )
 
 
 # -- presets -----------------------------------------------------------------------------------

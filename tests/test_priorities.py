@@ -222,6 +222,15 @@ def test_sampling_follows_priorities_after_the_ring_wrapped():
     np.testing.assert_allclose(weights.max(), 1.0, rtol=1e-5)
 
 
+def test_no_priority_spoils_the_sums():
+    replay = filled(16, 12, 1, True)
+    given = jnp.array([-2.0, 0.0, 3.0, jnp.nan, jnp.inf, -jnp.inf], jnp.float32)
+    tree = ring.reprioritise(replay, jnp.arange(6), given, 0.5).priorities
+    wanted = np.array([1e-6, 1e-6, 3, 1e-6, 1e6, 1e-6]) ** 0.5
+    np.testing.assert_allclose(tree.levels[0][:6], wanted, rtol=1e-5)
+    np.testing.assert_allclose(tree.largest, 1e3, rtol=1e-5)
+
+
 def test_new_transitions_get_the_largest_priority_once_their_successor_is_there():
     replay = filled(8, 4, 1, True)
     replay = ring.reprioritise(replay, np.array([0, 1]), jnp.asarray([4.0, 9.0]), 1.0)

@@ -189,8 +189,9 @@ def reprioritise(
     """Give the transitions at `where` priorities of `td_priority` to the `power` (α)."""
     assert replay.priorities is not None
     assert where is not None
-    # Nothing is ever quite forgotten; a number gone wrong must not spoil the sums.
-    values = jnp.nan_to_num(td_priority + 1e-6, nan=1e-6, posinf=1e6) ** power
+    # Nothing is ever quite forgotten; a number gone wrong must not spoil the sums, nor one below
+    # 0, whose power is no number.
+    values = (jnp.nan_to_num(jnp.maximum(td_priority, 0), posinf=1e6) + 1e-6) ** power
     tree = trees.assign(replay.priorities, where, values)
     return replay._replace(
         priorities=tree._replace(largest=jnp.maximum(tree.largest, values.max()))

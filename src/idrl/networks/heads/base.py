@@ -10,6 +10,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from idrl import losses
 from idrl.errors import IdrlError
 from idrl.networks.layers import Mlps
 from idrl.networks.trunks import Init, check_hidden
@@ -70,8 +71,14 @@ class Head(Part, category="head"):
         target network. Call `batch.choosable` before a maximum over the actions of `s_t`."""
 
     def td_priority(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
-        """What prioritised replay uses, `[B]`; for distributions the loss itself."""
-        return self.loss(out_tm1, online_t, target_t, batch)
+        """What prioritised replay uses, `[B]`, at least 0; by default the mean over its Q-functions
+        of |TD error|. A loss may fall below 0, as that of a density does."""
+        q_tm1, q_t = self.q_heads(out_tm1), self.q_heads(target_t)
+        over_members = jax.vmap(losses.q_learning_error, (0, None, None, None, 0, 0))
+        errors = jax.vmap(over_members)(
+            q_tm1, batch.a_tm1, batch.r_t, batch.discount_t, q_t, batch.choosable(q_t)
+        )
+        return jnp.abs(errors).mean(-1)
 
     def metrics(self, params: Any, out: Any, batch: Transition) -> dict[str, jax.Array]:
         """Additional metrics of a run by name; each is averaged. `params` are its weights, `out`
@@ -249,6 +256,10 @@ class ReturnHead(MlpHead):
     @property
     def knows_variance(self) -> bool:
         return True
+
+    def td_priority(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
+        """The loss itself, which tells distributions of the same mean apart."""
+        return self.loss(out_tm1, online_t, target_t, batch)
 
 
 @dataclass(frozen=True, kw_only=True)
