@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+import tomli_w
 from run_folders import made_up_run, write_csv
 
 from idrl.cli.app import main
@@ -16,6 +17,8 @@ from idrl.report.statistics import estimate
 from idrl.report.style import _FIXED, look
 from idrl.report.tables import sheets
 from idrl.report.writing import _names, make_report
+from idrl.runs.resuming import MAY_CHANGE
+from idrl.storage.files import read_toml
 
 
 def rows(path):
@@ -240,6 +243,19 @@ def test_settings_of_one_agent_are_told_apart_and_seeds_pooled(tmp_path):
     assert len({group.look.dash for group in groups.values()}) == 2
     assert len({group.look.colour for group in groups.values()}) == 1
     assert repeated[0].path.name == "same again"
+
+
+def test_what_changes_nothing_that_is_compared_tells_no_runs_apart(tmp_path):
+    """A run may be resumed with it changed, so what it computes is the same."""
+    made_up_run(tmp_path / "a")
+    for number, setting in enumerate(set(MAY_CHANGE) - {"training.steps"}):
+        run = made_up_run(tmp_path / setting, seed=3 * number + 3)
+        config = read_toml(run / "config.toml")
+        config["training"][setting.removeprefix("training.")] = 7
+        (run / "config.toml").write_text(tomli_w.dumps(config))
+    (section,), repeated = sections(read_runs([tmp_path])[0])
+    assert {label: len(g.seeds) for label, g in section.tasks["deep_sea/10"].items()} == {"dqn": 15}
+    assert not repeated
 
 
 def damage_csv(run):

@@ -17,7 +17,8 @@ from idrl.system import words
 _LONGEST = 160  # letters of an agent with the settings that tell it from others
 _MORE = 1_000  # points of a curve beyond which it is thinned
 _OWN = {("", name) for name in ("agent", "env", "seed", "seeds")} | {
-    ("training", name) for name in ("log_every_steps", "keep_weights")
+    ("training", name)
+    for name in ("log_every_steps", "keep_weights", "env_timeout_s", "env_processes")
 }
 # Options of a name that suites sweep over, as bsuite does: levels of one task, which its tables
 # average. All others, such as sticky actions or a time limit, say how tasks are played.
