@@ -16,7 +16,7 @@ from idrl.report.reference import Published, for_task, published_looks
 from idrl.report.statistics import estimate
 from idrl.report.style import _FIXED, look
 from idrl.report.tables import sheets
-from idrl.report.writing import _names, make_report
+from idrl.report.writing import _names, _remarks, make_report
 from idrl.runs.resuming import MAY_CHANGE
 from idrl.storage.files import read_toml
 
@@ -256,6 +256,46 @@ def test_what_changes_nothing_that_is_compared_tells_no_runs_apart(tmp_path):
     (section,), repeated = sections(read_runs([tmp_path])[0])
     assert {label: len(g.seeds) for label, g in section.tasks["deep_sea/10"].items()} == {"dqn": 15}
     assert not repeated
+
+
+def test_a_run_that_repeats_some_seeds_adds_the_others(tmp_path):
+    made_up_run(tmp_path / "a", distributions=True)
+    made_up_run(tmp_path / "b", seed=1, seeds=4, distributions=True)
+    (section,), repeated = sections(read_runs([tmp_path])[0])
+    group = section.tasks["deep_sea/10"]["dqn"]
+    assert [(seed.seed, seed.run.name) for seed in group.seeds] == [
+        (0, "a"), (1, "a"), (2, "a"), (3, "b"), (4, "b"),
+    ]  # fmt: skip
+    rows = [int(row["seed"]) for record in group.records for row in record.distributions]
+    assert [rows.count(seed) for seed in range(6)] == [20, 20, 20, 20, 20, 0]
+    assert [left.why for left in repeated] == [
+        "it repeats seeds 1, 2 of a, which count once; its other seeds count too."
+    ]
+
+
+def test_an_agent_is_called_and_drawn_the_same_on_all_tasks(tmp_path):
+    for lam in (0.1, 0.5, 1.0):
+        made_up_run(tmp_path / f"a{lam}", env="deep_sea/10", lam=lam)
+    made_up_run(tmp_path / "b", env="deep_sea/20", lam=0.5)
+    (section,), _ = sections(read_runs([tmp_path])[0])
+    assert list(section.tasks["deep_sea/20"]) == ["dqn (explore.lam=0.5)"]
+    looks = [groups["dqn (explore.lam=0.5)"].look for groups in section.tasks.values()]
+    assert looks[0] == looks[1]
+    made_up_run(tmp_path / "c", env="deep_sea/20", agent="c51")  # what differs by task says nothing
+    made_up_run(tmp_path / "d", env="deep_sea/10", agent="c51", lam=2.0)
+    (section,), _ = sections(read_runs([tmp_path])[0])
+    assert section.common() == ["deep_sea/10"]
+    assert all("c51" in groups for groups in section.tasks.values())
+
+
+def test_one_seed_is_said_of_the_task_it_is_on(tmp_path):
+    made_up_run(tmp_path / "a", env="deep_sea/10")
+    made_up_run(tmp_path / "b", env="deep_sea/20", seeds=1)
+    made_up_run(tmp_path / "c", env="deep_sea/20", seeds=1, agent="c51")
+    found, _ = sections(read_runs([tmp_path])[0])
+    assert _remarks(found, {}, False)[0] == (
+        "One seed only: c51, dqn on deep_sea/20. Nothing is known of their spread."
+    )
 
 
 def damage_csv(run):

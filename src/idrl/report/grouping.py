@@ -3,8 +3,9 @@ way."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from idrl.report.style import Look, look
 from idrl.system import words
 
 _LONGEST = 160  # letters of an agent with the settings that tell it from others
+_SEEDS_NAMED = 8  # of those that a run repeats
 _MORE = 1_000  # points of a curve beyond which it is thinned
 _OWN = {("", name) for name in ("agent", "env", "seed", "seeds")} | {
     ("training", name)
@@ -129,17 +131,19 @@ class Section:
 def sections(records: Sequence[Record]) -> tuple[list[Section], list[LeftOut]]:
     """Sorted by family, options and protocol, and the runs that repeat seeds of others."""
     left_out: list[LeftOut] = []
-    found: dict[tuple, Section] = {}
-    by_task: dict[tuple, list[Record]] = {}
+    found: list[Section] = []
+    sorted_in: dict[tuple, dict[str, list[Record]]] = {}
     for record in sorted(records, key=lambda r: (r.env, r.agent, str(r.path))):
         task, options = _task(record.env)
         key = (family_of(task), options, _protocol(record.config))
-        by_task.setdefault((*key, task), []).append(record)
-    for (family, options, protocol, task), mine in sorted(by_task.items()):
-        key = (family, options, protocol)
-        section = found.setdefault(key, Section(*key))
-        section.tasks[task] = _groups(mine, left_out)
-    return list(found.values()), left_out
+        sorted_in.setdefault(key, {}).setdefault(task, []).append(record)
+    for key, by_task in sorted(sorted_in.items()):
+        section = Section(*key)
+        differ, variants = _differing(by_task.values()), {}
+        for task, mine in sorted(by_task.items()):
+            section.tasks[task] = _groups(mine, differ, variants, left_out)
+        found.append(section)
+    return found, left_out
 
 
 def _task(env: str) -> tuple[str, str]:
@@ -157,34 +161,61 @@ def _protocol(config: dict[str, Any]) -> Protocol:
     )
 
 
-def _groups(records: list[Record], left_out: list[LeftOut]) -> dict[str, Group]:
-    """Runs of one task by agent; where an agent has several settings, by those that differ."""
+def _differing(tasks: Iterable[list[Record]]) -> dict[str, list[str]]:
+    """By agent the settings that differ on any one of the tasks: it is called the same on all of
+    them. Those that differ only between tasks are as the tasks need them."""
+    names: dict[str, set[str]] = {}
+    for records in tasks:
+        flat: dict[str, list[dict[str, Any]]] = {}
+        for record in records:
+            flat.setdefault(record.agent, []).append(_flat(record.config))
+        for agent, mine in flat.items():
+            every = set().union(*mine)
+            differ = {n for n in every if len({str(one.get(n)) for one in mine}) > 1}
+            names.setdefault(agent, set()).update(differ)
+    return {agent: sorted(differ) for agent, differ in names.items()}
+
+
+def _groups(
+    records: list[Record], differ: dict[str, list[str]], variants: dict[str, list[str]],
+    left_out: list[LeftOut],
+) -> dict[str, Group]:  # fmt: skip
+    """Runs of one task by agent; where an agent has several settings, by those that `differ`.
+    `variants` of an agent seen so far: each is drawn alike on all tasks."""
     groups: dict[str, Group] = {}
-    for agent in sorted({record.agent for record in records}):
-        mine = [record for record in records if record.agent == agent]
-        flat = [_flat(record.config) for record in mine]
-        names = sorted(set().union(*flat))
-        differ = [name for name in names if len({str(one.get(name)) for one in flat}) > 1]
-        variants: list[str] = []
-        for record, settings in zip(mine, flat, strict=True):
-            said = ", ".join(f"{name}={settings.get(name, 'unset')}" for name in differ)
-            if said not in variants:
-                variants.append(said)
-            label = words.name(f"{agent} ({said})", _LONGEST) if said else agent
-            drawn = look(agent, variants.index(said))
-            _join(groups.setdefault(label, Group(label, agent, drawn)), record, left_out)
+    for record in sorted(records, key=lambda record: record.agent):
+        agent, settings = record.agent, _flat(record.config)
+        said = ", ".join(f"{name}={settings.get(name, 'unset')}" for name in differ[agent])
+        seen = variants.setdefault(agent, [])
+        if said not in seen:
+            seen.append(said)
+        label = words.name(f"{agent} ({said})", _LONGEST) if said else agent
+        drawn = look(agent, seen.index(said))
+        _join(groups.setdefault(label, Group(label, agent, drawn)), record, left_out)
     return groups
 
 
 def _join(group: Group, record: Record, left_out: list[LeftOut]) -> None:
+    """A seed counts once: of a run that repeats some, the others."""
     here = {seed.seed: seed.run for seed in group.seeds}
     again = [seed.seed for seed in record.seeds if seed.seed in here]
     if again:
-        why = f"it repeats seed {again[0]} of {words.name(here[again[0]].name)}, which counts once."
-        left_out.append(LeftOut(record.path, why))
-        return
-    group.seeds += record.seeds
-    group.records.append(record)
+        left_out.append(LeftOut(record.path, _repeats(again, here, len(record.seeds))))
+        record = record.without(again)
+    if record.seeds:
+        group.seeds += record.seeds
+        group.records.append(record)
+
+
+def _repeats(again: list[int], here: dict[int, Path], of: int) -> str:
+    """Why a run, or some of its seeds, are left out."""
+    runs = ", ".join(sorted({words.name(here[seed].name) for seed in again}))
+    if len(again) == 1:
+        told = f"it repeats seed {again[0]} of {runs}, which counts once"
+    else:
+        shown = ", ".join(map(str, again[:_SEEDS_NAMED])) + ", …" * (len(again) > _SEEDS_NAMED)
+        told = f"it repeats seeds {shown} of {runs}, which count once"
+    return f"{told}." if len(again) == of else f"{told}; its other seeds count too."
 
 
 def _flat(config: dict[str, Any], where: str = "") -> dict[str, Any]:

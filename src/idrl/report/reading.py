@@ -51,6 +51,13 @@ class Record(NamedTuple):
     def env(self) -> str:
         return words.name(self.config["env"])
 
+    def without(self, seeds: Sequence[int]) -> Record:
+        """As if it had not trained these seeds."""
+        return self._replace(
+            seeds=[seed for seed in self.seeds if seed.seed not in seeds],
+            distributions=[row for row in self.distributions if int(row["seed"]) not in seeds],
+        )
+
 
 class LeftOut(NamedTuple):
     path: Path

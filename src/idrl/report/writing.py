@@ -159,6 +159,20 @@ def _configs(section: Section, folder: Path, name: str) -> list[tuple[str, str, 
     return copied
 
 
+def _alone(found: list[Section]) -> list[str]:
+    """Agents with one seed, and on which tasks if they have more on others."""
+    seeds: dict[str, dict[str, int]] = {}
+    for section in found:
+        for task, groups in section.tasks.items():
+            for label, group in groups.items():
+                seeds.setdefault(label, {})[task] = len(group.seeds)
+    told = []
+    for label, by_task in sorted(seeds.items()):
+        tasks = [task for task, count in by_task.items() if count == 1]
+        told += [label] if len(tasks) == len(by_task) else [f"{label} on {t}" for t in tasks]
+    return told
+
+
 def _remarks(found: list[Section], published: Reference, asked: bool) -> list[str]:
     remarks = []
     if len(found) > 1:
@@ -167,8 +181,7 @@ def _remarks(found: list[Section], published: Reference, asked: bool) -> list[st
             + "; ".join(section.title for section in found) + "."
         )  # fmt: skip
     groups = [g for section in found for tasks in section.tasks.values() for g in tasks.values()]
-    if any(len(group.seeds) == 1 for group in groups):
-        names = sorted({group.label for group in groups if len(group.seeds) == 1})
+    if names := _alone(found):
         remarks.append(f"One seed only: {', '.join(names)}. Nothing is known of their spread.")
     if not any(record.distributions for group in groups for record in group.records):
         remarks.append(
