@@ -13,6 +13,7 @@ from idrl.report.comparing import compare
 from idrl.report.grouping import sections
 from idrl.report.reading import find_runs, read_runs
 from idrl.report.reference import Published, for_task, published_looks
+from idrl.report.series import efficiency
 from idrl.report.statistics import estimate
 from idrl.report.style import _FIXED, look
 from idrl.report.tables import sheets
@@ -296,6 +297,28 @@ def test_one_seed_is_said_of_the_task_it_is_on(tmp_path):
     assert _remarks(found, {}, False)[0] == (
         "One seed only: c51, dqn on deep_sea/20. Nothing is known of their spread."
     )
+
+
+def test_sample_efficiency_is_of_the_seeds_that_ended_an_episode(tmp_path):
+    """A number that is missing is not the best of all, which trimming takes off."""
+    run = made_up_run(tmp_path / "a", seeds=8)
+    lines = (run / "evaluations.csv").read_text().splitlines()
+    without = {(0, 500), (3, 500), (6, 500)} | {(seed, 100) for seed in range(8)}
+    texts = []
+    for line in lines:
+        seed, step, score, best = line.split(",")
+        gone = step.isdecimal() and (int(seed), int(step)) in without
+        texts.append(",".join((seed, step, "" if gone else score, best)))
+    (run / "evaluations.csv").write_text("\n".join(texts) + "\n")
+    (section,), _ = sections(read_runs([tmp_path])[0])
+    line = efficiency(section)["dqn"]
+    returns = section.tasks["deep_sea/10"]["dqn"].curve().returns
+    scaled = (returns - np.nanmin(returns)) / (np.nanmax(returns) - np.nanmin(returns))
+    at_500 = scaled[[1, 2, 4, 5, 7], 4]
+    assert line.y[4] == pytest.approx(np.sort(at_500)[1:4].mean())
+    assert at_500.min() < line.low[4] < line.y[4] < line.high[4] < at_500.max()
+    assert np.isnan([line.y[0], line.low[0], line.high[0]]).all()
+    assert np.isfinite(line.low[1:]).all()
 
 
 def damage_csv(run):

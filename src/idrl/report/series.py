@@ -60,11 +60,22 @@ def efficiency(section: Section) -> dict[str, Line]:
         rows = []
         for step in steps:
             tasks = [c.returns[:, np.searchsorted(c.steps, step)] for c in curves]
-            value = float(iqm(np.concatenate(tasks)))
-            rows.append((value, *bounds(iqm(resample(tasks, drawn)))))
+            rows.append(_iqm(tasks, drawn))
         y, low, high = np.array(rows, float).reshape(-1, 3).T
         lines[label] = Line(steps, y, low, high)
     return lines
+
+
+def _iqm(tasks: list[np.ndarray], drawn: list[np.ndarray]) -> tuple[float, ...]:
+    """With its interval, of the seeds that ended an episode; of a task on which none did nothing is
+    known."""
+    told = [task[np.isfinite(task)] for task in tasks]
+    counts = [len(task) for task in told]
+    if 0 in counts:
+        return (np.nan,) * 3
+    if counts != [len(task) for task in tasks]:
+        drawn = draw(counts, _EFFICIENCY_REPS)
+    return float(iqm(np.concatenate(told))), *bounds(iqm(resample(told, drawn)))
 
 
 def profiles(section: Section) -> dict[str, Line]:
