@@ -138,6 +138,13 @@ def test_a_report_is_whole_and_is_written_over_only_by_another(atari, capsys):
     page = (folder / "index.html").read_text()
     assert "src=" not in page.split("<script>")[0]  # nothing is fetched
     assert "published" in page
+    # Each band and interval says what it is.
+    assert "bands: lowest to highest seed; of sample efficiency and profiles 95% bootstrap" in page
+    assert text.count("; bands: 95% bootstrap intervals\n") == 2
+    for name in ("aggregates", "improvement"):
+        table = (folder / f"atari/{name}.md").read_text()
+        assert "From … to: 95% stratified bootstrap intervals over seeds" in table
+        assert "One seed says nothing about the spread" in table  # dqn's
     assert main(["report", str(root / "runs"), "-o", str(folder)]) == 0
     (root / "mine").mkdir()
     (root / "mine/index.html").write_text("mine")

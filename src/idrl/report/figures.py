@@ -18,6 +18,7 @@ from idrl.report.style import Look, caption, figure
 from idrl.report.tables import matrices, scale
 
 BAND = {"range": "bands: lowest to highest seed", "interval": "bands: 95% intervals over seeds"}
+RESAMPLED = "bands: 95% bootstrap intervals"
 Reference = dict[str, list[Published]]
 
 
@@ -39,13 +40,15 @@ def _figures(section: Section, band: str, reference: Reference) -> Iterator[tupl
     yield "curves", shown, _curves(section, band, reference)
     lines = series.efficiency(section)
     if lines:
-        about = f"Sample efficiency: IQM over tasks and seeds, {scale(section)}"
+        about = f"Sample efficiency: IQM over tasks and seeds, {scale(section)}; {RESAMPLED}"
         yield (
             "efficiency",
             about,
             _lines(section, lines, section.unit, "IQM", section.per_step),
         )
-        about = f"Performance profiles: the share of runs above a score, {scale(section)}"
+        about = (
+            f"Performance profiles: the share of runs above a score, {scale(section)}; {RESAMPLED}"
+        )
         made = _lines(section, series.profiles(section), "score τ", "share of runs above τ", 1)
         yield "profiles", about, made
         yield "intervals", "IQM with 95% bootstrap intervals", _intervals(section)

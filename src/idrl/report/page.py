@@ -10,7 +10,7 @@ from urllib.parse import quote
 import numpy as np
 
 from idrl.report import series
-from idrl.report.figures import BAND, Reference, seeds_word
+from idrl.report.figures import BAND, RESAMPLED, Reference, seeds_word
 from idrl.report.grouping import Section
 from idrl.report.html import asset, page, plain
 from idrl.report.reference import for_task, published_looks
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 _POINTS = 200  # of a curve; a screen shows no more, and 500 runs must load at once
 PUBLISHED = "published"  # all such lines are switched together
+# What bands are that `BAND` does not speak of.
+_OTHERS = (
+    "of sample efficiency and profiles 95% bootstrap intervals; of beliefs the middle half, 5 to "
+    "95% and all values"
+)
 _SVG_DASH = {"solid": "", "dash": "7 4", "dot": "2 3", "dashdot": "8 3 2 3"}
 
 
@@ -60,7 +65,7 @@ def _head(report: Report, looks: dict, band: str) -> str:
 <main><div class="controls" role="group" aria-label="What the charts show">{agents}
 <label>Smoothing <input type="range" id="smoothing" min="0" max="15" value="0"
 aria-describedby="width"><output id="width">none</output></label>
-<span class="note">{html.escape(BAND[band])}</span></div></main>"""
+<span class="note">{html.escape(f"{BAND[band]}; {_OTHERS}")}</span></div></main>"""
 
 
 def _section(part: ReportPart, charts: dict[str, Any]) -> str:
@@ -112,10 +117,10 @@ def _charts(section: Section, prefix: str, band: str, reference: Reference) -> d
     where = scale(section)
     efficiency = [_line(x, label, per_step) for label, x in series.efficiency(section).items()]
     if efficiency:
-        about = f"Interquartile mean over tasks and seeds, {where}"
+        about = f"Interquartile mean over tasks and seeds, {where}; {RESAMPLED}"
         made.append(_chart("Sample efficiency", about, unit, "IQM", efficiency, smooth=True))
         profiles = [_line(x, label) for label, x in series.profiles(section).items()]
-        about = f"The share of runs above a score, {where}"
+        about = f"The share of runs above a score, {where}; {RESAMPLED}"
         made.append(_chart("Performance profiles", about, "score τ", "runs above τ", profiles))
     for task, groups in section.tasks.items():
         for label, group in groups.items():

@@ -165,7 +165,13 @@ def aggregates(section: Section) -> Sheet:
     if section.common() != list(section.tasks):
         left = [task for task in section.tasks if task not in section.common()]
         notes.append(f"Left out, since not every agent has played them: {', '.join(left)}.")
+    notes = _with_one(notes, rows, columns.index(Column("IQM from", 3)))
     return Sheet("aggregates", f"Aggregates, {section.title}", columns, rows, notes)
+
+
+def _with_one(notes: list[str], rows: list[list], low: int) -> list[str]:
+    """And why intervals, whose low ends are in column `low`, are missing, if some are."""
+    return [*notes, ONE] if any(np.isnan(row[low]) for row in rows) else notes
 
 
 def improvement(section: Section, over: str | None = None) -> Sheet:
@@ -184,10 +190,12 @@ def improvement(section: Section, over: str | None = None) -> Sheet:
                 [g[one].scores() for g in both], [g[other].scores() for g in both]
             )
             rows.append([one, other, len(both), *found])
-    note = "That a seed of the first scores above one of the second; a tie counts half."
-    return Sheet(
-        "improvement", f"Probability of improvement, {section.title}", columns, rows, [note]
-    )
+    notes = [
+        "That a seed of the first scores above one of the second; a tie counts half. "
+        "From … to: 95% stratified bootstrap intervals over seeds."
+    ]
+    title = f"Probability of improvement, {section.title}"
+    return Sheet("improvement", title, columns, rows, _with_one(notes, rows, 4))
 
 
 def summary(section: Section) -> Sheet:
