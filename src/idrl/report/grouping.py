@@ -139,7 +139,8 @@ def sections(records: Sequence[Record]) -> tuple[list[Section], list[LeftOut]]:
         sorted_in.setdefault(key, {}).setdefault(task, []).append(record)
     for key, by_task in sorted(sorted_in.items()):
         section = Section(*key)
-        differ, variants = _differing(by_task.values()), {}
+        differ = _differing(by_task.values())
+        variants: dict[str, list[str]] = {}
         for task, mine in sorted(by_task.items()):
             section.tasks[task] = _groups(mine, differ, variants, left_out)
         found.append(section)

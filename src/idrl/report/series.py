@@ -75,7 +75,8 @@ def _iqm(tasks: list[np.ndarray], drawn: list[np.ndarray]) -> tuple[float, ...]:
         return (np.nan,) * 3
     if counts != [len(task) for task in tasks]:
         drawn = draw(counts, _EFFICIENCY_REPS)
-    return float(iqm(np.concatenate(told))), *bounds(iqm(resample(told, drawn)))
+    low, high = bounds(iqm(resample(told, drawn)))
+    return float(iqm(np.concatenate(told))), float(low), float(high)
 
 
 def profiles(section: Section) -> dict[str, Line]:
