@@ -8,6 +8,7 @@ import pytest
 
 from idrl.cli import main
 from idrl.runs import api
+from idrl.sweep.folder import StudyFolder
 from idrl.system import plugins
 
 CODE = """
@@ -150,6 +151,25 @@ def test_a_run_gets_the_file_that_it_was_made_with(tmp_path):
     theirs.unlink()
     with pytest.warns(UserWarning, match="'grids' has changed since the run was made with it"):
         plugins.need(made, "the run")
+
+
+def test_a_study_gets_the_file_that_it_was_made_with(tmp_path):
+    ours, theirs = simple(tmp_path / "a", "grids", "a"), simple(tmp_path / "b", "grids", "b")
+    plugins.load([str(ours)])
+    data = {"agents": ["dqn"], "envs": ["deep_sea/3"], "search": {"space": {"optimiser": {"lr": {
+        "low": 1e-4, "high": 1e-3}}}}}  # fmt: skip
+    StudyFolder.create(str(tmp_path / "study"), data, "study", [], plugins.record())
+    for there in (theirs, ours):
+        forget("grids")
+        sys.path[:] = [one for one in sys.path if one not in (str(ours.parent), str(theirs.parent))]
+        plugins.load([str(there)])
+    forget("grids")
+    with pytest.warns(UserWarning, match="loading the plugin 'grids' from .*/a/grids.py"):
+        StudyFolder.open(str(tmp_path / "study"), writing=True)
+    assert sys.modules["grids"].WHO == "a"
+    ours.write_text("WHO = 'c'\n")
+    with pytest.warns(UserWarning, match="'grids' has changed since the study .* was made with it"):
+        StudyFolder.open(str(tmp_path / "study"), writing=True)
 
 
 def test_a_package_that_was_allowed_is_allowed_with_its_parts(tmp_path, monkeypatch):

@@ -110,7 +110,7 @@ def _start(options, console) -> int:
         by_name = {c.name: c.config for c in found}
         jobs = [replace(job, cost_s=cost(by_name[_base(job.name)], job.seeds)) for job in jobs]
         folder = StudyFolder.create(
-            where, data, study.name, [] if study.search else jobs, plugins.loaded()
+            where, data, study.name, [] if study.search else jobs, plugins.record()
         )
         return _drive(folder, engine, capacity, console)
 

@@ -72,8 +72,9 @@ class StudyFolder:
         data: dict[str, Any],
         name: str,
         jobs: list[Job],
-        plugins: Sequence[str] = (),
+        plugins: Sequence[dict[str, str]] = (),
     ) -> StudyFolder:
+        """`plugins`: as `system.plugins.record` has them."""
         store = open_store(where)
         if store.exists():
             raise IdrlError(
@@ -105,7 +106,9 @@ class StudyFolder:
             if not is_name(about.get("name")) or not isinstance(about.get("study"), dict):
                 raise IdrlError("sweep.json has no valid name and study.")
             named = about.setdefault("plugins", [])
-            wanted = [{"name": name} for name in named] if isinstance(named, list) else None
+            wanted = None
+            if isinstance(named, list):  # of names alone in older studies
+                wanted = [{"name": one} if isinstance(one, str) else one for one in named]
             if not modules.are_plugins(wanted):
                 raise IdrlError(
                     f"sweep.json says plugins = {words.value(named)}, which is not valid."
