@@ -6,6 +6,13 @@ from pathlib import Path
 
 import pytest
 
+import idrl
+from idrl.cli.app import main
+from idrl.runs import api
+from idrl.schema import flat, to_dict
+from idrl.sweep.jobs import combinations
+from idrl.sweep.study import find, parse
+
 SCRIPT = Path(__file__).parents[1] / "results/atari/short/run.sh"
 # Trains nothing: makes the run's folder, notes its arguments, and fails where a run is named so.
 STUB = """#!/usr/bin/env bash
@@ -75,3 +82,27 @@ def test_bad_arguments_are_told_its_usage(start, tmp_path, arguments):
     assert done.stderr.startswith("usage: ")
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.slow
+def test_the_queue_trains_what_the_study_does(start, monkeypatch):
+    pytest.importorskip("ale_py")
+    found = []
+
+    def stop(spec, config, world):
+        found.append(flat(to_dict(config)))
+        raise idrl.IdrlError("enough.")
+
+    monkeypatch.setattr(api, "_check_here", stop)
+    monkeypatch.setattr(api, "prepare_memory", lambda config: None)  # of this process
+    _, begun = start("runs", "1", queue=SCRIPT.with_name("queue.txt").read_text())
+    for words in begun:
+        main(words[2:])
+    assert len(found) == len(begun) == 12
+    study = combinations(parse(find("atari-short")[1], "atari-short"))
+    wanted = {(c.config.agent, c.config.env): flat(to_dict(c.config)) for c in study}
+    for config, words in zip(found, begun, strict=True):
+        other = wanted[config["agent"], config["env"]]
+        differ = {name for name in config.keys() | other if config.get(name) != other.get(name)}
+        adam = "/adam-" in words[-1]
+        assert {name.partition(".")[0] for name in differ} == ({"optimiser"} if adam else set())
