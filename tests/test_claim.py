@@ -176,6 +176,19 @@ def test_seeds_of_unequal_lengths_share_no_table(study, tmp_path, capsys):
     assert "2,000 steps" in capsys.readouterr().err
 
 
+def test_a_finished_run_without_a_score_is_listed(study, tmp_path):
+    path = study / f"c51-ids-{GAMES[0].replace('/', '-')}" / "evaluations.csv"
+    blank = [row | {"return_mean": ""} for row in rows(path)]
+    write_csv(path, blank)
+    (left, _) = collecting.collect([study], tmp_path)
+    assert "completed an episode" in left.why
+    text = tabulating.markdown(scoring.section_of(tmp_path / "evaluations.csv"), "minatar", [])
+    assert "without a score" in text
+    assert "`qrdqn-ids`" in text
+    (line,) = (line for line in text.splitlines() if line.startswith("- `minatar/breakout`:"))
+    assert "`c51-ids`" in line
+
+
 def test_human_normalised_on_atari_and_no_interval_of_one_seed(tmp_path):
     for agent in ("dqn", "c51-ids"):
         path = tmp_path / "study" / agent

@@ -21,6 +21,7 @@ from idrl.report.statistics import INTERVAL, Estimate, mean_over_seeds, profile
 from idrl.report.tables import ONE, aggregates, game_table, improvement, matrices, scale
 
 OVER = "dqn"
+MISSING = "Not run, not to the end, or without a score since no episode of an evaluation ended:"
 FIGURES = "figures"
 TAUS = (0.25, 0.5, 0.75, 1.0)
 
@@ -52,7 +53,7 @@ def tabulate(out: Path, study: str, reference: Path | None = None) -> Path:
 
 def markdown(section: Section, study: str, drawn: list[tuple[str, str]]) -> str:
     missing = not_run(study, section)
-    told = "\n".join(["Not run, or not to the end:", "", *(f"- {line}" for line in missing)])
+    told = "\n".join([MISSING, "", *(f"- {line}" for line in missing)])
     parts = [f"<!-- python -m benchmarks.claim tables {study} writes what follows -->"]
     parts += [told] if missing else []
     parts += [sheet.markdown().rstrip() for sheet in sheets(section)]
