@@ -36,6 +36,7 @@ def suggest(
         seed: for rules that draw. They draw by `seed` and the number of observations so far: the
             same question has the same answer, the next step a fresh draw.
     """
+    _check(model)
     if isinstance(rule, BanditRule):
         if options:
             raise IdrlError("options change a rule given by name; a `BanditRule` has them already.")
@@ -54,6 +55,7 @@ def observe(model: Model, index, value, noise_variance=None) -> Model:
         value: what was measured, or a list.
         noise_variance: the variance of these very measurements, in place of the model's.
     """
+    _check(model)
     at = model._at_candidates(index)
     return model._observed(at, as_values(value, len(at)), noise_variance)
 
@@ -67,7 +69,16 @@ def observe_at(model: Model, points, values, noise_variance=None) -> Model:
         values: what was measured, `[k]`.
         noise_variance: the variance of these very measurements, in place of the model's.
     """
+    _check(model)
     points = as_points(points, "points")
     values = as_values(values, len(points))
     wider, index = model._with_points(points)
     return wider._observed(index, values, noise_variance)
+
+
+def _check(model: Any) -> None:
+    if not isinstance(model, GaussianModel | BetaBernoulli):
+        raise IdrlError(
+            f"{type(model).__name__} is not a model of idrl.bandits, such as GaussianProcess; "
+            "idrl.ids.decide_moments takes beliefs of your own."
+        )
