@@ -328,6 +328,18 @@ def test_sample_efficiency_is_of_the_seeds_that_ended_an_episode(tmp_path):
     assert np.isfinite(line.low[1:]).all()
 
 
+def test_a_frozen_seed_is_named(tmp_path):
+    made_up_run(tmp_path / "a", distributions=True)
+    again = made_up_run(tmp_path / "b", seed=2, seeds=2)
+    frozen = [{"seed": s, "steps": 400, "what": "loss_q", "operation": ""} for s in (2, 3)]
+    write_csv(again / "frozen.csv", frozen)
+    found, _ = sections(read_runs([tmp_path])[0])
+    assert _remarks(found, {}, False) == [
+        "Frozen there, because their numbers stopped being finite, and scored as they were: "
+        f"seed 3 of dqn on deep_sea/10 ({again}) at step 400."
+    ]  # seed 2 is a's
+
+
 def damage_csv(run):
     with open(run / "evaluations.csv", "a") as file:
         file.write("0,10")

@@ -41,6 +41,7 @@ class Record(NamedTuple):
     seeds: list[Seed]
     distributions: list[dict[str, str]]  # empty where none were recorded
     unit: tuple[str, int] = ("steps", 1)  # what it is counted in, and how many are a step
+    frozen: dict[int, int] = {}  # seeds whose numbers stopped being finite, and at which step
 
     @property
     def agent(self) -> str:
@@ -56,6 +57,7 @@ class Record(NamedTuple):
         return self._replace(
             seeds=[seed for seed in self.seeds if seed.seed not in seeds],
             distributions=[row for row in self.distributions if int(row["seed"]) not in seeds],
+            frozen={seed: step for seed, step in self.frozen.items() if seed not in seeds},
         )
 
 
@@ -145,7 +147,9 @@ def read_run(path: Path) -> Record:
         if not np.isfinite(seed.returns).any():
             raise IdrlError(f"no evaluation of seed {seed.seed} completed an episode.")
     unit = (about.get("unit", "steps"), about.get("unit_per_step", 1))
-    return Record(path, config, seeds, read_distributions(path), unit)
+    stopped = read_table(path / "frozen.csv", ("seed", "steps"))
+    frozen = {int(row["seed"]): int(row["steps"]) for row in stopped}
+    return Record(path, config, seeds, read_distributions(path), unit, frozen)
 
 
 def _shape(config: dict[str, Any]) -> tuple[int, int, int]:
