@@ -340,6 +340,11 @@ def test_mistakes_in_the_other_parts(mine):
     head = registered(idrl.Head, mine.Normal, **wrong)
     with pytest.raises(idrl.IdrlError, match=r"'flawed': its loss is of shape \[\] for 3 states"):
         make_agent(declare(heads={"z": head}), (4,), 3)
+    idrl.Head.kinds.pop("flawed")
+    flat = {"q_heads": lambda self, out: self.moments(out)[0]}
+    head = registered(idrl.Head, mine.Normal, **flat)
+    with pytest.raises(idrl.IdrlError, match=r"q_heads is of shape \[3, 3\] .* \[3, 1, 3\]"):
+        make_agent(declare(heads={"z": head}), (4,), 3)
     bad = registered(idrl.Optimiser, idrl.Optimiser, make=lambda self: optax.adam)
     with pytest.raises(idrl.IdrlError, match="the optimiser 'flawed' failed"):
         make_agent(declare(optimiser=bad), (4,), 3)

@@ -73,11 +73,13 @@ def _try_head(agent: Agent, head: Head, features: Any) -> list[str]:
     seen = features.shape[1] + (box.dims if isinstance(box, Box) else 0)
     module = head.module(actions)
     weights = jax.eval_shape(module.init, _key(), _shape((_B, seen)))
+    q, each, values = (_B, head.members, actions), (_B,), (_B, actions)
 
     def everything(weights, seen, batch):
         out = module.apply(weights, seen, False, rngs={"tau": _key(), "noise": _key()})
         acting = module.apply(weights, seen, True)
         said: dict[str, Any] = {"q_heads": head.q_heads(out)}
+        _same(head, "its q_heads", said["q_heads"], _shape(q))  # others may be computed from them
         said["q_heads when acting"] = head.q_heads(acting)
         if head.knows_variance:
             said["return_variance"] = head.return_variance(acting)
@@ -89,7 +91,6 @@ def _try_head(agent: Agent, head: Head, features: Any) -> list[str]:
     if agent.spec.learning.unit != "task":
         _try_units(head, weights)
     said, metrics = jax.eval_shape(everything, weights, _shape((_B, seen)), _batch(agent))
-    q, each, values = (_B, head.members, actions), (_B,), (_B, actions)
     wanted = {
         "q_heads": q, "q_heads when acting": q, "return_variance": values, "return_draw": values,
         "loss": each, "td_priority": each,
