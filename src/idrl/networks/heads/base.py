@@ -72,7 +72,7 @@ class Head(Part, category="head"):
 
     def td_priority(self, out_tm1, online_t, target_t, batch: Transition) -> jax.Array:
         """What prioritised replay uses, `[B]`, at least 0; by default the mean over its Q-functions
-        of |TD error|. A loss may fall below 0, as that of a density does."""
+        of absolute TD errors. A loss may fall below 0, as that of a density does."""
         q_tm1, q_t = self.q_heads(out_tm1), self.q_heads(target_t)
         over_members = jax.vmap(losses.q_learning_error, (0, None, None, None, 0, 0))
         errors = jax.vmap(over_members)(
