@@ -305,6 +305,24 @@ def test_settings_may_have_dotted_names(tmp_path):
             idrl.train("dqn", "deep_sea/4", settings=settings, out=tmp_path / "run")
 
 
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"settings": {"training": 5}}, "^training must be a table of settings, not 5"),
+        ({"settings": ["training=5"], "steps": 40}, "^training must be a table of settings, not 5"),
+        ({"settings": {"heads": {"q": 5}, "heads.q.k": 2}}, r"^heads\.q must be a table .* not 5"),
+        ({"settings": 5}, "^settings is of type int; it must be a dictionary"),
+        ({"settings": [{"seeds": 2}]}, "^settings is of type list; it must be a dictionary"),
+        ({"config": 5}, "^config is of type int; it must be a dictionary"),
+    ],
+)
+def test_settings_of_the_wrong_kind(wrong, says, tmp_path):
+    """A number in place of a table was replaced by the next table, and the preset's with it."""
+    with pytest.raises(idrl.IdrlError, match=says):
+        idrl.train("dqn", "deep_sea/4", out=tmp_path / "run", **wrong)
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_report_is_of_some_runs(tmp_path):
     with pytest.raises(idrl.IdrlError, match="no runs are named"):
         idrl.report([], tmp_path / "report")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from idrl.envs.families import DEFAULT
 from idrl.errors import IdrlError
 from idrl.networks.heads import Head
 from idrl.networks.trunks import Trunk
-from idrl.schema import Part, build, current_names, merge, parse_assignment, to_dict
+from idrl.schema import Part, build, current_names, merge, nested, parse_assignment, to_dict
 from idrl.storage.files import read_json, read_toml
 from idrl.storage.older import in_todays_words
 from idrl.training.spec import Evaluation, Training
@@ -181,6 +181,24 @@ def in_frames(frames: int | None, env: str) -> list[dict[str, Any]]:
 
 def assignments(texts: Iterable[str]) -> list[dict[str, Any]]:
     return [parse_assignment(text) for text in texts]
+
+
+def changes_of(settings: Any) -> list[dict[str, Any]]:
+    """What a caller in Python may give as changes: a table, or assignments."""
+    if isinstance(settings, str):
+        return assignments([settings])
+    if isinstance(settings, list | tuple) and all(isinstance(text, str) for text in settings):
+        return assignments(settings)
+    return [table_of(settings, "settings")]
+
+
+def table_of(given: Any, name: str) -> dict[str, Any]:
+    if given is not None and not isinstance(given, Mapping):
+        raise IdrlError(
+            f"{name} is of type {type(given).__name__}; it must be a dictionary, such as "
+            '{"training.steps": 1000}.'
+        )
+    return nested(given or {})
 
 
 def read_config(path: str | Path) -> dict[str, Any]:

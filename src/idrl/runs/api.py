@@ -12,7 +12,7 @@ import jax
 
 from idrl.actions import actions_of, in_words, to_table
 from idrl.agents import Agent, make_agent
-from idrl.config import RunConfig, assignments, in_frames, read_config, resolve
+from idrl.config import RunConfig, changes_of, in_frames, read_config, resolve, table_of
 from idrl.envs import Env, HostEnv, unit_of
 from idrl.envs.checking import own_env
 from idrl.errors import IdrlError, RunFailed
@@ -24,7 +24,7 @@ from idrl.runs.resuming import changed, differences
 from idrl.runs.run import Run, open_run
 from idrl.runs.session import Display, Interrupted, prepare_memory, run_session
 from idrl.runs.sizing import check_memory, check_replay, too_short, without_gpu
-from idrl.schema import flat, merge, nested, to_dict
+from idrl.schema import flat, merge, to_dict
 from idrl.storage import checkpoint
 from idrl.storage import sinks as guests
 from idrl.storage.folder import RunFolder, free_name
@@ -49,7 +49,7 @@ def train(
     seed: int | None = None,
     out: str | Path | None = None,
     config: str | Path | Mapping[str, Any] | None = None,
-    settings: Mapping[str, Any] | list[str] = (),  # type: ignore[assignment]
+    settings: Mapping[str, Any] | list[str] | None = None,
     resume: str | Path | Run | None = None,
     tensorboard: bool | None = None,
     sinks: Sequence[str] = (),
@@ -107,15 +107,15 @@ def train(
         if resume is None:
             prepare(deterministic)  # an import may be the first to use JAX
         plugins.load_installed()
-    file = read_config(config) if isinstance(config, (str, Path)) else nested(config or {})
+    file = read_config(config) if isinstance(config, (str, Path)) else table_of(config, "config")
     if steps is not None and frames is not None:
         raise IdrlError("steps and frames both say how long to train: omit one.")
     if progress and display is not None:
         raise IdrlError("progress and display both say what is shown: omit one.")
-    flags: dict[str, Any] = {"training": {}}
+    flags: dict[str, Any] = {}
     for name, value in (("steps", steps), ("envs", envs)):
         if value is not None:
-            flags["training"][name] = value
+            flags.setdefault("training", {})[name] = value
     for name, value in (("seeds", seeds), ("seed", seed)):
         if value is not None:
             flags[name] = value
@@ -123,12 +123,8 @@ def train(
         {"tensorboard": tensorboard, "wandb": wandb} | dict.fromkeys(sinks, True),
         check_callbacks(callbacks), progress, display, until, debug_nans,
     )  # fmt: skip
-    if isinstance(settings, str):
-        settings = [settings]
-    if isinstance(settings, Mapping):
-        changes = [nested(settings)]  # shared by runs, perhaps, which differ in the arguments
-    else:
-        changes = assignments(settings)
+    changes = changes_of(settings)
+    if not isinstance(settings, Mapping):  # which runs share, perhaps, that differ in the arguments
         _check_once(flags, frames, changes)
     if out is not None and not str(out):
         raise IdrlError("the run's folder has an empty name: name one, or omit out= or --out.")

@@ -14,14 +14,17 @@ RENAMED = {"learning.target_share": "learning.tau"}
 _said: set[str] = set()  # once a process is enough
 
 
-def merge(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
-    """`base` with `change` laid over it, table by table. A new `kind` replaces its whole table."""
+def merge(base: dict[str, Any], change: dict[str, Any], where: str = "") -> dict[str, Any]:
+    """`base` with `change` laid over it, table by table. A new `kind` replaces its whole table.
+    A table over what is none is refused: the mistake would be gone, and what it had replaced."""
     merged = dict(base)
     for key, value in change.items():
         old = merged.get(key)
         if isinstance(value, dict) and isinstance(old, dict):
             new_kind = "kind" in value and value["kind"] != old.get("kind", value["kind"])
-            merged[key] = value if new_kind else merge(old, value)
+            merged[key] = value if new_kind else merge(old, value, join(where, key))
+        elif isinstance(value, dict) and key in merged:
+            raise IdrlError(f"{join(where, key)} must be a table of settings, not {old!r}.")
         else:
             merged[key] = value
     return merged
