@@ -432,11 +432,20 @@ class Nan(Toy):
         return (*super().step(action)[:1], float("nan"), False, False, {})
 
 
+class Unsure(Toy):
+    """A variable that one way through a step does not set."""
+
+    def step(self, action):
+        obs, reward, terminated, truncated, info = super().step(action)
+        return obs, reward, None if self.t == 3 else terminated, truncated, info
+
+
 @pytest.mark.parametrize(
     ("env", "says"),
     [
         (Fails, r"Fails raised RuntimeError at step 3 of an episode .* action \d: out of luck\."),
         (Nan, r"Nan returned .* not finite at step 1 of an episode .* action \d\."),
+        (Unsure, r"returned NoneType None as terminated, which must be a bool, at step 3 of an ep"),
         (gymnasium.make("Pendulum-v1"), "gym/Pendulum-v1 has 1-dimensional continuous actions"),
     ],
 )

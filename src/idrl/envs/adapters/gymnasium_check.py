@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from idrl.envs.shown import check_observation
+from idrl.envs.shown import Wrong, check_observation
 from idrl.errors import IdrlError
 
 MASK = "action_mask"  # the key of `info` that PettingZoo and Gymnasium's own Taxi use
@@ -44,13 +44,33 @@ def check_gymnasium(env: gymnasium.Env, name: str, call: Call) -> None:
         )
     obs, reward, *ends, info = found
     call(lambda: check_observation(own.observation_space, obs), lambda: where)
-    if np.ndim(reward) or np.asarray(reward).dtype.kind not in "buif":
-        raise IdrlError(f"{name}.step returns {_shown(reward)} as reward; it must be one number.")
-    for what, value in zip(("terminated", "truncated"), ends, strict=True):
-        if np.ndim(value) or np.asarray(value).dtype.kind not in "bui" or value not in (0, 1):
-            raise IdrlError(f"{name}.step returns {_shown(value)} as {what}; it must be a bool.")
+    if wrong := _wrong(reward, *ends):
+        raise IdrlError(f"{name}.step returns {wrong[0]}; it must be {wrong[1]}.")
     if not isinstance(info, dict):
         raise IdrlError(f"{name}.step returns {_shown(info)} as info; it must be a dictionary.")
+
+
+def check_step(reward: Any, terminated: Any, truncated: Any) -> None:
+    """The same of any later step: `bool` takes what is no answer for yes or no."""
+    if wrong := _wrong(reward, terminated, truncated):
+        raise Wrong(f"returned {wrong[0]}, which must be {wrong[1]},")
+
+
+def _wrong(reward: Any, terminated: Any, truncated: Any) -> tuple[str, str] | None:
+    """What is not what it must be, and that."""
+    if not isinstance(reward, _NUMBER) and (
+        np.ndim(reward) or np.asarray(reward).dtype.kind not in "buif"
+    ):
+        return f"{_shown(reward)} as reward", "one number"
+    for what, value in (("terminated", terminated), ("truncated", truncated)):
+        if not isinstance(value, _BOOL) and (
+            np.ndim(value) or np.asarray(value).dtype.kind not in "bui" or value not in (0, 1)
+        ):
+            return f"{_shown(value)} as {what}", "a bool"
+    return None
+
+
+_NUMBER, _BOOL = (float, int, np.floating), (bool, np.bool_)  # what there is nothing to ask of
 
 
 def _some_action(space: Any, info: dict[str, Any]) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium import spaces
 
 from idrl.actions import Box
-from idrl.envs.adapters.gymnasium_check import MASK, check_gymnasium
+from idrl.envs.adapters.gymnasium_check import MASK, check_gymnasium, check_step
 from idrl.envs.host import HostEnv, Seen, Vector
 from idrl.envs.patience import Patience
 from idrl.envs.shown import Wrong, check_actions, check_observation
@@ -136,6 +136,7 @@ class GymnasiumVector(Vector):
 
         def step() -> tuple[float, bool, bool]:
             obs, reward, terminated, truncated, info = env.step(action)
+            check_step(reward, terminated, truncated)
             self.over[i] = terminated or truncated
             self.length[i] = length
             self._look(i, obs, info)
