@@ -204,7 +204,7 @@ def gym(reset=None, step=None, **members):
     return type("Theirs", (Gym,), members)
 
 
-OBS = np.zeros(2, np.float32)
+OBS, NONE = np.zeros(2, np.float32), np.zeros(0, np.float32)
 
 
 @pytest.mark.parametrize(
@@ -232,6 +232,12 @@ OBS = np.zeros(2, np.float32)
         (gym(step=(OBS, 0.0, "no", False, {})), "str 'no' as terminated; it must be a bool"),
         (gym(step=(OBS, 0.0, False, None, {})), "None as truncated; it must be a bool"),
         (gym(step=(OBS, 0.0, False, False, 3)), "returns int 3 as info; it must be a dictionary"),
+        (
+            gym(
+                (NONE, {}), (NONE, 0.0, False, False, {}), observation_space=spaces.Box(0, 1, (0,))
+            ),
+            r"Theirs has observations without a number in them: Box\(.*\(0,\), float32\)",
+        ),
         (gym(action_space=3), "Theirs has no action_space that is one of gymnasium.spaces"),
         (gymnasium.Env, "Env does not implement reset and step"),
         (type("Half", (gymnasium.Env,), {"reset": Gym.reset}), "Half does not implement step,"),

@@ -234,6 +234,8 @@ def observe_as_array(env: gymnasium.Env, name: str) -> gymnasium.Env:
             f"{name} has {type(space).__name__} observations of no fixed size; idrl needs some "
             "that gymnasium.spaces.flatten makes an array of."
         )
+    if 0 in (space.shape or ()) or spaces.flatdim(space) == 0:
+        raise IdrlError(f"{name} has observations without a number in them: {space}.")
     return ArrayObservation(env)
 
 
