@@ -12,6 +12,7 @@ import pytest
 from gymnasium import spaces
 
 import idrl
+from idrl.envs.adapters.gymnasium_env import GymnasiumEnv
 from idrl.envs.checking import check_env, own_env
 
 
@@ -249,6 +250,16 @@ def test_an_environment_of_gymnasium(env, says, tmp_path):
     with pytest.raises(idrl.IdrlError, match=says):
         idrl.train("dqn", env(), out=tmp_path / "run")
     assert not list(tmp_path.iterdir())
+
+
+def test_one_that_cannot_be_closed_is_no_mistake_in_it():
+    def close(self):
+        raise OSError("no window")
+
+    with pytest.warns(UserWarning, match="Theirs raised OSError at its closing: no window"):
+        env = GymnasiumEnv(gym(close=close))
+    with pytest.warns(UserWarning, match="Theirs raised OSError at its closing: no window"):
+        env.make(1).close()
 
 
 def test_wrappers_are_no_reason_to_miss_it():

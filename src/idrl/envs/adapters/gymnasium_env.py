@@ -56,7 +56,7 @@ class GymnasiumEnv(HostEnv):
         )
         self.repeats = np.array_equal(seen, again, equal_nan=True)
         self.masked = MASK in info and self.action_box is None
-        wrapped.close()
+        _close(wrapped, patience)
 
     def one(self) -> gymnasium.Env:
         """A single environment whose observations are what the agent sees."""
@@ -181,11 +181,15 @@ class GymnasiumVector(Vector):
 
     def close(self) -> None:
         for env in self.envs:
-            try:
-                self.patience.call(env.close, lambda: "its closing")
-            except IdrlError as error:  # nothing is lost by it, and it may follow from another
-                warnings.warn(str(error), stacklevel=2)
+            _close(env, self.patience)
         self.patience.close()
+
+
+def _close(env: gymnasium.Env, patience: Patience) -> None:
+    try:
+        patience.call(env.close, lambda: "its closing")
+    except IdrlError as error:  # nothing is lost by it, and it may follow from another
+        warnings.warn(str(error), stacklevel=3)
 
 
 class ArrayObservation(gymnasium.ObservationWrapper, gymnasium.utils.RecordConstructorArgs):
