@@ -1,5 +1,9 @@
 """Callbacks: what they are told, that they stop a run, and that they neither change nor lose it."""
 
+import contextlib
+import os
+import signal
+
 import numpy as np
 import pytest
 from small import train
@@ -111,6 +115,24 @@ def test_false_stops_a_run_that_can_go_on(alone, tmp_path):
     run = idrl.train(resume=run, callbacks=[again])
     assert again.told == [("start", 200, True), ("end", 400, True)]
     assert contents(run) == contents(alone)
+
+
+@pytest.mark.slow
+def test_a_signal_is_no_error_that_a_program_goes_on_after(alone, tmp_path):
+    class Signals(Keeps):
+        def on_evaluation(self, evaluation):
+            if evaluation.steps == 200:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    def program():
+        with contextlib.suppress(Exception):  # and on with the next run
+            train(tmp_path / "run", callbacks=[keeps])
+
+    keeps = Signals()
+    with pytest.raises(idrl.Interrupted, match="Stopped at step .*; nothing is lost") as caught:
+        program()
+    assert keeps.told[-1][0] == "end"
+    assert contents(idrl.train(resume=caught.value.path)) == contents(alone)
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,8 @@ import pytest
 
 import idrl
 from idrl.cli.app import main
-from idrl.errors import IdrlError
+from idrl.errors import IdrlError, Interrupted
 from idrl.runs import loading
-from idrl.runs.session import Interrupted
 from idrl.system import devices
 
 SMALL = [

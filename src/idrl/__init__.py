@@ -57,6 +57,7 @@ _HOME = {
     "Box": "actions",
     "Decision": "ids",
     "IdrlError": "errors",
+    "Interrupted": "errors",
     "RunFailed": "errors",
     "TrainingDiverged": "errors",
 }
@@ -74,7 +75,7 @@ if TYPE_CHECKING:  # what __getattr__ finds, for type checkers and editors
     from idrl.agents.rule_base import Beliefs, Rule, RuleContext, rule  # noqa: F401
     from idrl.agents.spec import Learning  # noqa: F401
     from idrl.envs import Env, Step, family, register_env  # noqa: F401
-    from idrl.errors import IdrlError, RunFailed, TrainingDiverged  # noqa: F401
+    from idrl.errors import IdrlError, Interrupted, RunFailed, TrainingDiverged  # noqa: F401
     from idrl.ids import Decision  # noqa: F401
     from idrl.inspect.explain import explain  # noqa: F401
     from idrl.inspect.play.episode import play  # noqa: F401

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class IdrlError(ValueError):
@@ -17,6 +18,17 @@ class RunFailed(RuntimeError):
 
 class TrainingDiverged(RunFailed):
     """Losses, gradients or Q-values of every seed stopped being finite."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal (Ctrl-C, SIGTERM, SIGHUP) stopped a run, which is saved and can be resumed; `path`
+    is its folder. Like any Ctrl-C it is no Exception: a program that goes on after the errors of
+    one run shall not go on after this."""
+
+    def __init__(self, path: Path, steps: int | None):
+        done = "before its first checkpoint" if steps is None else f"at step {steps:,}"
+        super().__init__(f"Stopped {done}; nothing is lost.")
+        self.path = path
 
 
 def in_a_line(error: BaseException) -> str:

@@ -36,8 +36,8 @@ def _bsuite(options, console) -> int:
     from idrl.agents.registry import declared
     from idrl.bsuite.running import run_plan
     from idrl.bsuite.sweeps import plan
+    from idrl.errors import Interrupted
     from idrl.runs.display import LiveDisplay
-    from idrl.runs.session import Interrupted
 
     declared(options.agent)  # refuses an unknown name before anything is made
     plans = plan(options.experiments, options.sizes, options.seeds, options.episodes)

@@ -9,9 +9,9 @@ from typing import Any
 def trained(console: Any, **how: Any) -> Any:
     """Train as `idrl.train` does, show it, and end with its table. None: it was interrupted, and
     how to go on was said."""
+    from idrl.errors import Interrupted
     from idrl.runs import api
     from idrl.runs.display import LiveDisplay, summary
-    from idrl.runs.session import Interrupted
 
     with LiveDisplay(console) as display:
         try:

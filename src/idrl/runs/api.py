@@ -22,7 +22,7 @@ from idrl.runs.loading import load
 from idrl.runs.reading import modules_of, read_run
 from idrl.runs.resuming import changed, differences
 from idrl.runs.run import Run, open_run
-from idrl.runs.session import Display, Interrupted, prepare_memory, run_session
+from idrl.runs.session import Display, prepare_memory, run_session
 from idrl.runs.sizing import check_memory, check_replay, too_short, without_gpu
 from idrl.schema import flat, merge, to_dict
 from idrl.storage import checkpoint
@@ -192,7 +192,7 @@ def _came_to_nothing(folder: RunFolder, error: Exception) -> bool:
     who mends what was wrong and tries again."""
     if isinstance(error, CallbackFailed):
         return not error.begun
-    if isinstance(error, RunFailed | Interrupted | MemoryError | OSError):
+    if isinstance(error, RunFailed | MemoryError | OSError):
         return False
     recorded = any(table.length() for table in folder.tables.values())
     return not recorded and not checkpoint.listed(folder.checkpoints)

@@ -6,14 +6,13 @@ import shlex
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Protocol
 
 from idrl.actions import actions_of
 from idrl.agents import make_agent
 from idrl.config import RunConfig
 from idrl.envs import Env, HostEnv
-from idrl.errors import IdrlError, TrainingDiverged
+from idrl.errors import IdrlError, Interrupted, TrainingDiverged
 from idrl.runs.callbacks import CallbackFailed, Watchers
 from idrl.runs.cautions import Cautions
 from idrl.runs.keeping import Keeper, discard_after
@@ -42,15 +41,6 @@ class Display(Protocol):
     def start(self) -> None: ...
 
     def update(self, progress: Progress, config: RunConfig) -> None: ...
-
-
-class Interrupted(Exception):
-    """Ctrl-C or SIGTERM; the run is safe and can be resumed."""
-
-    def __init__(self, path: Path, steps: int | None):
-        done = "before its first checkpoint" if steps is None else f"at step {steps:,}"
-        super().__init__(f"Stopped {done}; nothing is lost.")
-        self.path = path
 
 
 def prepare_memory(config: RunConfig) -> None:
