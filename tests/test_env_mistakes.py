@@ -262,6 +262,13 @@ def test_one_that_cannot_be_closed_is_no_mistake_in_it():
         env.make(1).close()
 
 
+@pytest.mark.parametrize("mask", [True, [1], "all", [1, 0], None])
+def test_a_mask_that_does_not_fit_is_named(mask):
+    env = GymnasiumEnv(gym(reset=(OBS, {"action_mask": mask})))
+    with pytest.raises(idrl.IdrlError, match=r"action_mask .* each of 3 actions at a reset with s"):
+        env.make(1).step(np.array([-1]), np.array([0]))
+
+
 def test_wrappers_are_no_reason_to_miss_it():
     gymnasium.register("Mistaken-v0", gym(step=(OBS, 0.0, False, {})), max_episode_steps=3)
     with pytest.raises(idrl.IdrlError, match=r"gym/Mistaken-v0.step returns 4 values"):

@@ -56,6 +56,16 @@ def check_step(reward: Any, terminated: Any, truncated: Any) -> None:
         raise Wrong(f"returned {wrong[0]}, which must be {wrong[1]},")
 
 
+def allowed(info: dict[str, Any], actions: int) -> Any:
+    """The mask in `info`; who says nothing allows everything. NumPy would stretch what is short."""
+    if MASK not in info:
+        return True
+    mask = np.asarray(info[MASK])
+    if mask.shape != (actions,) or mask.dtype.kind not in "buif":
+        raise Wrong(f"returned an action_mask that is not a boolean for each of {actions} actions")
+    return mask.astype(bool)
+
+
 def _wrong(reward: Any, terminated: Any, truncated: Any) -> tuple[str, str] | None:
     """What is not what it must be, and that."""
     if not isinstance(reward, _NUMBER) and (

@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium import spaces
 
 from idrl.actions import Box
-from idrl.envs.adapters.gymnasium_check import MASK, check_gymnasium, check_step
+from idrl.envs.adapters.gymnasium_check import MASK, allowed, check_gymnasium, check_step
 from idrl.envs.host import HostEnv, Seen, Vector
 from idrl.envs.patience import Patience
 from idrl.envs.shown import Wrong, check_actions, check_observation
@@ -148,9 +148,9 @@ class GymnasiumVector(Vector):
         self.obs[i] = obs
         if self.allowed is None:
             return
-        # Who says nothing allows everything. After the last step nothing is chosen, but a time
-        # limit bootstraps from what could have been: from nothing, where nothing is allowed.
-        self.allowed[i] = np.asarray(info[MASK], bool) if MASK in info else True
+        # After the last step nothing is chosen, but a time limit bootstraps from what could have
+        # been: from nothing, where nothing is allowed.
+        self.allowed[i] = allowed(info, self.env.num_actions)
         if not self.over[i] and not self.allowed[i].any():
             step = int(self.length[i])
             raise RuntimeError(f"no action is allowed after {step} steps")
