@@ -43,6 +43,18 @@ def run_idrl(*arguments, cwd):
     return process.returncode, out, err
 
 
+def test_the_package_is_the_command():
+    for name in ("idrl", "idrl.cli"):
+        told = subprocess.run([sys.executable, "-m", name, "--version"], capture_output=True)
+        assert told.stdout.decode().strip() == f"idrl {idrl.__version__}"
+
+
+def test_a_name_that_no_folder_can_have_is_a_sentence(tmp_path):
+    with pytest.raises(IdrlError, match="cannot be made"):
+        idrl.train("dqn", "deep_sea/4", out=f"{tmp_path}/a\0b")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cli")

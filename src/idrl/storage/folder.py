@@ -78,7 +78,7 @@ class RunFolder:
                 sync(written)
             draft.rename(path)
             sync(path.parent)
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
             shutil.rmtree(draft, ignore_errors=True)
             raise IdrlError(f"the run folder {str(path)!r} cannot be made: {error}.") from None
         return cls(path)

@@ -1,0 +1,7 @@
+"""`python -m idrl`."""
+
+import sys
+
+from idrl.cli import main
+
+sys.exit(main())
