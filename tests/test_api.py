@@ -310,9 +310,11 @@ def test_settings_may_have_dotted_names(tmp_path):
     [
         ({"settings": {"training": 5}}, "^training must be a table of settings, not 5"),
         ({"settings": ["training=5"], "steps": 40}, "^training must be a table of settings, not 5"),
-        ({"settings": {"heads": {"q": 5}, "heads.q.k": 2}}, r"^heads\.q must be a table .* not 5"),
+        ({"settings": ["explore=ids", "explore.lam=1"]}, "^explore must .* `kind`, not 'ids'"),
+        ({"settings": {"heads": {"q": 5}, "heads.q.k": 2}}, r"^heads\.q is 5; it cannot be the "),
+        ({"settings": ["training.steps.x=5"]}, r"^training\.steps is 4000; it cannot be the "),
         ({"settings": 5}, "^settings is of type int; it must be a dictionary"),
-        ({"settings": [{"seeds": 2}]}, "^settings is of type list; it must be a dictionary"),
+        ({"settings": [{"seeds": 2}]}, r"^settings holds {'seeds': 2}; a list .* holds strings"),
         ({"config": 5}, "^config is of type int; it must be a dictionary"),
     ],
 )

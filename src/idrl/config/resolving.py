@@ -108,11 +108,13 @@ def resolve(
 def _is_whole(file: dict[str, Any]) -> bool:
     """Whether this is a config as run folders have it. What such a file lacks is newer than it, and
     is as it was then: the default of its field, not of a preset that came with it."""
-    parts = ("agent", "env", "trunk", "heads", "explore", "evaluate", "optimiser", "training")
-    learning = file.get("learning")
+    tables = ("trunk", "heads", "explore", "evaluate", "optimiser", "training", "learning")
     counts = ("gamma", "batch_size", "update_every_steps", "target_every_steps", "replay_capacity")
-    known = isinstance(learning, dict) and all(name in learning for name in counts)
-    return known and all(name in file for name in parts)
+    return (
+        all(name in file for name in ("agent", "env"))
+        and all(isinstance(file.get(name), dict) for name in tables)
+        and all(name in file["learning"] for name in counts)
+    )
 
 
 def _in_task_units(laid: dict[str, Any], given: Iterable[dict[str, Any]]) -> dict[str, Any]:
@@ -187,7 +189,13 @@ def changes_of(settings: Any) -> list[dict[str, Any]]:
     """What a caller in Python may give as changes: a table, or assignments."""
     if isinstance(settings, str):
         return assignments([settings])
-    if isinstance(settings, list | tuple) and all(isinstance(text, str) for text in settings):
+    if isinstance(settings, list | tuple):
+        for text in settings:
+            if not isinstance(text, str):
+                raise IdrlError(
+                    f"settings holds {text!r:.60}; a list of settings holds strings, such as "
+                    '"training.steps=1000".'
+                )
         return assignments(settings)
     return [table_of(settings, "settings")]
 

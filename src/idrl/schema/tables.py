@@ -15,16 +15,20 @@ _said: set[str] = set()  # once a process is enough
 
 
 def merge(base: dict[str, Any], change: dict[str, Any], where: str = "") -> dict[str, Any]:
-    """`base` with `change` laid over it, table by table. A new `kind` replaces its whole table.
-    A table over what is none is refused: the mistake would be gone, and what it had replaced."""
+    """`base` with `change` laid over it, table by table. A new `kind` replaces its whole table. A
+    value in place of a table is refused, and a table in place of a value: the next change would
+    hide the mistake, and what it had replaced would be gone."""
     merged = dict(base)
     for key, value in change.items():
-        old = merged.get(key)
-        if isinstance(value, dict) and isinstance(old, dict):
+        old, name = merged.get(key), join(where, key)
+        if isinstance(old, dict) and isinstance(value, dict):
             new_kind = "kind" in value and value["kind"] != old.get("kind", value["kind"])
-            merged[key] = value if new_kind else merge(old, value, join(where, key))
+            merged[key] = value if new_kind else merge(old, value, name)
+        elif isinstance(old, dict):
+            needs = "a table of settings" + " with a `kind`" * ("kind" in old)
+            raise IdrlError(f"{name} must be {needs}, not {value!r}.")
         elif isinstance(value, dict) and key in merged:
-            raise IdrlError(f"{join(where, key)} must be a table of settings, not {old!r}.")
+            raise IdrlError(f"{name} is {old!r}; it cannot be the table {value!r} as well.")
         else:
             merged[key] = value
     return merged
