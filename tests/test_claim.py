@@ -10,7 +10,7 @@ import small
 import tomli_w
 from benchmarks.claim import collecting, models, paging, scoring, tabulating
 from benchmarks.claim.__main__ import main
-from run_folders import made_up_run, write_csv
+from run_folders import freeze, made_up_run, write_csv
 
 import idrl
 from idrl.cli.app import main as command
@@ -187,6 +187,16 @@ def test_a_finished_run_without_a_score_is_listed(study, tmp_path):
     assert "`qrdqn-ids`" in text
     (line,) = (line for line in text.splitlines() if line.startswith("- `minatar/breakout`:"))
     assert "`c51-ids`" in line
+
+
+def test_a_frozen_seed_is_listed_and_counts_as_far_as_it_came(study, tmp_path):
+    path = study / f"dqn-{GAMES[0].replace('/', '-')}"
+    freeze(path, 102, 400)
+    assert len(collecting.collect([study], tmp_path)) == 1  # the one that is not finished
+    section = scoring.section_of(tmp_path / "evaluations.csv")
+    text = tabulating.markdown(section, "minatar", [])
+    assert "`dqn` (4 of 10 seeds, seed 102 to step 400), `bootstrapped-dqn`" in text
+    assert section.tasks[GAMES[0]]["dqn"].curve().steps.tolist() == list(range(100, 1001, 100))
 
 
 def test_human_normalised_on_atari_and_no_interval_of_one_seed(tmp_path):

@@ -10,6 +10,7 @@ from gymnasium import spaces
 import idrl
 from idrl.cli.app import main
 from idrl.envs import Step
+from idrl.report.reading import read_runs
 from idrl.schema import merge
 from idrl.storage import checkpoint
 from idrl.training.locating import first_bad_operation
@@ -83,6 +84,8 @@ def test_one_seed_is_frozen_and_the_others_keep_their_bits(pair):
             assert rows(bad.path / name, seed) == rows(good.path / name, seed), (name, seed)
     assert len(rows(bad.path / "evaluations.csv", 1)) == 0
     assert len(rows(bad.path / "metrics.csv", 1)) <= 1
+    with pytest.raises(idrl.IdrlError, match=f"seed 1 .* before it froze at step {when}"):
+        read_runs([bad.path])
     places = [checkpoint.newest(run.path / "checkpoints")[0] for run in pair]
     states = [checkpoint.restore(place, _like(place)) for place in places]
     for name in states[0]:

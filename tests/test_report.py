@@ -6,9 +6,10 @@ import json
 import numpy as np
 import pytest
 import tomli_w
-from run_folders import made_up_run, write_csv
+from run_folders import freeze, made_up_run, write_csv
 
 from idrl.cli.app import main
+from idrl.errors import IdrlError
 from idrl.report.comparing import compare
 from idrl.report.grouping import sections
 from idrl.report.reading import find_runs, read_runs
@@ -328,16 +329,30 @@ def test_sample_efficiency_is_of_the_seeds_that_ended_an_episode(tmp_path):
     assert np.isfinite(line.low[1:]).all()
 
 
-def test_a_frozen_seed_is_named(tmp_path):
+def test_a_frozen_seed_counts_with_what_it_has_and_is_named(tmp_path):
     made_up_run(tmp_path / "a", distributions=True)
-    again = made_up_run(tmp_path / "b", seed=2, seeds=2)
-    frozen = [{"seed": s, "steps": 400, "what": "loss_q", "operation": ""} for s in (2, 3)]
-    write_csv(again / "frozen.csv", frozen)
-    found, _ = sections(read_runs([tmp_path])[0])
-    assert _remarks(found, {}, False) == [
-        "Frozen there, because their numbers stopped being finite, and scored as they were: "
-        f"seed 3 of dqn on deep_sea/10 ({again}) at step 400."
-    ]  # seed 2 is a's
+    again = made_up_run(tmp_path / "b", seed=2, seeds=3)
+    for seed in (2, 3):
+        freeze(again, seed, 450)
+    (section,), _ = sections(read_runs([tmp_path])[0])
+    told = (
+        "Frozen, because their numbers stopped being finite, and scored by their evaluations until "
+        f"then: seed 3 of dqn on deep_sea/10 ({again}) at step 450."
+    )
+    assert _remarks([section], {}, False) == [told]  # seed 2 is a's
+    group = section.tasks["deep_sea/10"]["dqn"]
+    assert [seed.steps[-1] for seed in group.seeds] == [1000, 1000, 1000, 400, 1000]
+    curve = group.curve()
+    assert curve.steps.tolist() == list(range(100, 1001, 100))
+    assert np.argwhere(np.isnan(curve.returns)).tolist() == [[3, i] for i in range(4, 10)]
+    assert curve.returns[3, :4].max() == group.seeds[3].best
+    assert compare(again, tmp_path / "a").sheet.notes[-1].startswith("Frozen, because")
+
+
+def test_a_seed_that_froze_before_it_was_evaluated_has_no_score(tmp_path):
+    freeze(made_up_run(tmp_path / "a"), 1, 50)
+    with pytest.raises(IdrlError, match="no evaluation of seed 1 .* before it froze at step 50"):
+        read_runs([tmp_path])
 
 
 def damage_csv(run):

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.claim.collecting import read
 from idrl.errors import IdrlError
-from idrl.report.grouping import Section, sections
+from idrl.report.grouping import Group, Section, sections
 from idrl.report.reading import Record, Seed
 from idrl.report.style import look
 from idrl.sweep.jobs import combinations
@@ -96,13 +96,23 @@ def not_run(study: str, section: Section) -> list[str]:
     if section.protocol.steps < steps:
         lines.append(f"all runs: {section.protocol.steps:,} of {steps:,} steps")
     for env, agents in wanted.items():
-        there = {group.agent: len(group.seeds) for group in section.tasks.get(env, {}).values()}
-        missing = [
-            f"`{agent}`" + (f" ({there[agent]} of {count} seeds)" if agent in there else "")
-            for agent, count in agents.items()
-            if there.get(agent, 0) < count
-        ]
+        there = {group.agent: group for group in section.tasks.get(env, {}).values()}
+        missing = []
+        for agent, count in agents.items():
+            lacks = _lacks(there[agent], count, section.protocol.steps) if agent in there else []
+            if lacks or agent not in there:
+                missing.append(f"`{agent}`" + (f" ({', '.join(lacks)})" if lacks else ""))
         if missing:
             told = "all agents" if not there else ", ".join(missing)
             lines.append(f"`{env}`: {told}")
     return lines
+
+
+def _lacks(group: Group, count: int, steps: int) -> list[str]:
+    """Seeds that were not run, and those that froze on the way, which count as far as they came."""
+    here = len(group.seeds)
+    short = [seed for seed in group.seeds if seed.steps[-1] < steps]
+    return [
+        *([f"{here} of {count} seeds"] if here < count else []),
+        *(f"seed {seed.seed} to step {seed.steps[-1]:,}" for seed in short),
+    ]

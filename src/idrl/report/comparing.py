@@ -9,7 +9,7 @@ import numpy as np
 
 from idrl.errors import IdrlError
 from idrl.report.grouping import Protocol, sections
-from idrl.report.reading import LeftOut, read_runs
+from idrl.report.reading import LeftOut, frozen_seeds, read_runs
 from idrl.report.sheets import Column, Sheet
 from idrl.report.statistics import INTERVAL, Estimate, chance_better, mean_over_seeds
 from idrl.system import words
@@ -31,6 +31,7 @@ class Side(NamedTuple):
     name: str
     scores: dict[tuple[str, Protocol | str], np.ndarray]
     left_out: list[LeftOut] = []
+    remarks: list[str] = []
 
 
 def compare(one: str | PathLike[str], other: str | PathLike[str]) -> AgentComparison:
@@ -69,6 +70,7 @@ def compare_sides(a: Side, b: Side, places: tuple[str, str], what: str) -> Agent
         notes.append(
             f"Not compared, since only one side has them: {', '.join(sorted(set(alone)))}."
         )
+    notes += a.remarks + b.remarks
     sheet = Sheet("comparison", f"{names[0]} against {names[1]}", columns, rows, notes)
     return AgentComparison(
         sheet, chance, _verdict(names, chance, len(tasks)), a.left_out + b.left_out
@@ -79,7 +81,7 @@ def _side(path: str) -> Side:
     records, left_out = read_runs([path])
     found, repeated = sections(records)
     scores: dict[tuple[str, Protocol | str], np.ndarray] = {}
-    labels = set()
+    labels, counted = set(), []
     for section in found:
         for task, groups in section.tasks.items():
             if len(groups) > 1:
@@ -90,8 +92,9 @@ def _side(path: str) -> Side:
             for label, group in groups.items():
                 scores[task, section.protocol] = group.scores()
                 labels.add(label)
+                counted += group.records
     name = labels.pop() if len(labels) == 1 else words.name(path)
-    return Side(name, scores, left_out + repeated)
+    return Side(name, scores, left_out + repeated, frozen_seeds(counted))
 
 
 def _nothing_shared(a: Side, b: Side) -> str:

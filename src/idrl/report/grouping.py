@@ -59,14 +59,15 @@ class Group:
         return np.array([seed.best for seed in self.seeds])
 
     def curve(self) -> Curve:
-        """On the steps that all seeds were evaluated at."""
-        steps = self.seeds[0].steps
-        for seed in self.seeds[1:]:
-            steps = np.intersect1d(steps, seed.steps)
+        """On the steps that all seeds were evaluated at which did not freeze on the way."""
+        end = max(seed.steps[-1] for seed in self.seeds)
+        first, *others = (seed.steps for seed in self.seeds if seed.steps[-1] == end)
+        steps = first
+        for other in others:
+            steps = np.intersect1d(steps, other)
         if len(steps) > _MORE:
             steps = steps[np.unique(np.linspace(0, len(steps) - 1, _MORE).astype(int))]
-        returns = [seed.returns[np.searchsorted(seed.steps, steps)] for seed in self.seeds]
-        return Curve(steps, np.stack(returns))
+        return Curve(steps, np.stack([seed.at(steps) for seed in self.seeds]))
 
 
 @dataclass

@@ -32,6 +32,11 @@ class Seed(NamedTuple):
         """The best-agent protocol: the highest evaluation."""
         return float(np.nanmax(self.returns))
 
+    def at(self, steps: np.ndarray) -> np.ndarray:
+        """Its returns at these steps, NaN where it was not evaluated."""
+        place = np.minimum(np.searchsorted(self.steps, steps), len(self.steps) - 1)
+        return np.where(self.steps[place] == steps, self.returns[place], np.nan)
+
 
 class Record(NamedTuple):
     """What a finished run leaves."""
@@ -73,6 +78,22 @@ class LeftOut(NamedTuple):
 
 def shown_path(path: Path) -> str:
     return words.name(path, 1_000)
+
+
+def frozen_seeds(records: Sequence[Record]) -> list[str]:
+    """A remark on the frozen seeds among those of `records`, if there are any."""
+    told = [
+        f"seed {number} of {record.agent} on {record.env} ({shown_path(record.path)}) at step "
+        f"{step:,}"
+        for record in records
+        for number, step in sorted(record.frozen.items())
+    ]
+    if not told:
+        return []
+    return [
+        "Frozen, because their numbers stopped being finite, and scored by their evaluations until "
+        f"then: {'; '.join(told)}."
+    ]
 
 
 def read_runs(paths: Sequence[str | Path]) -> tuple[list[Record], list[LeftOut]]:
@@ -134,21 +155,23 @@ def read_run(path: Path) -> Record:
     rows = read_table(path / "evaluations.csv", ("seed", "steps"), ("return_mean",))
     if not rows:
         raise IdrlError("it has no evaluations yet.")
-    if count > len(rows):
+    stopped = read_table(path / "frozen.csv", ("seed", "steps"))
+    frozen = {int(row["seed"]): int(row["steps"]) for row in stopped}
+    if count > len(rows) + len(frozen):
         raise IdrlError(f"it is unfinished: {len(rows)} evaluations of {count} seeds.")
     by_seed = defaultdict(list)
     for row in rows:
         by_seed[int(row["seed"])].append(row)
     seeds = [_seed(path, seed, by_seed[seed]) for seed in range(first, first + count)]
-    done = min(int(seed.steps[-1]) if seed.steps.size else 0 for seed in seeds)
+    going = [seed for seed in seeds if seed.seed not in frozen] or seeds  # to the end
+    done = min(int(seed.steps[-1]) if seed.steps.size else 0 for seed in going)
     if done < wanted:
         raise IdrlError(f"it is unfinished: {done:,} of {wanted:,} steps evaluated.")
     for seed in seeds:
         if not np.isfinite(seed.returns).any():
-            raise IdrlError(f"no evaluation of seed {seed.seed} completed an episode.")
+            before = f" before it froze at step {frozen[n]:,}" if (n := seed.seed) in frozen else ""
+            raise IdrlError(f"no evaluation of seed {seed.seed} completed an episode{before}.")
     unit = (about.get("unit", "steps"), about.get("unit_per_step", 1))
-    stopped = read_table(path / "frozen.csv", ("seed", "steps"))
-    frozen = {int(row["seed"]): int(row["steps"]) for row in stopped}
     return Record(path, config, seeds, read_distributions(path), unit, frozen)
 
 

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from idrl.errors import IdrlError
 from idrl.report.figures import Reference, write_figures
 from idrl.report.grouping import Section, sections
-from idrl.report.reading import LeftOut, Record, read_runs, shown_path
+from idrl.report.reading import LeftOut, frozen_seeds, read_runs, shown_path
 from idrl.report.reference import for_task, read_reference
 from idrl.report.sheets import Sheet
 from idrl.report.tables import sheets
@@ -173,11 +173,6 @@ def _alone(found: list[Section]) -> list[str]:
     return told
 
 
-def _frozen(record: Record) -> list[str]:
-    where = f"{record.agent} on {record.env} ({shown_path(record.path)})"
-    return [f"seed {n} of {where} at step {step:,}" for n, step in sorted(record.frozen.items())]
-
-
 def _remarks(found: list[Section], published: Reference, asked: bool) -> list[str]:
     remarks = []
     if len(found) > 1:
@@ -189,11 +184,7 @@ def _remarks(found: list[Section], published: Reference, asked: bool) -> list[st
     if names := _alone(found):
         remarks.append(f"One seed only: {', '.join(names)}. Nothing is known of their spread.")
     records = [record for group in groups for record in group.records]
-    if frozen := [told for record in records for told in _frozen(record)]:
-        remarks.append(
-            "Frozen there, because their numbers stopped being finite, and scored as they were: "
-            + "; ".join(frozen) + "."
-        )  # fmt: skip
+    remarks += frozen_seeds(records)
     if not any(record.distributions for record in records):
         remarks.append(
             "No run recorded distributions of ρ², σ², regret, information gain and ratio "
