@@ -305,6 +305,9 @@ def test_one_seed_is_said_of_the_task_it_is_on(tmp_path):
     assert _remarks(found, {}, False)[0] == (
         "One seed only: c51, dqn on deep_sea/20. Nothing is known of their spread."
     )
+    made_up_run(tmp_path / "d", env="deep_sea/20", steps=2000)  # by another protocol
+    found, _ = sections(read_runs([tmp_path])[0])
+    assert "One seed only: c51, dqn on deep_sea/20." in _remarks(found, {}, False)[1]
 
 
 def test_sample_efficiency_is_of_the_seeds_that_ended_an_episode(tmp_path):

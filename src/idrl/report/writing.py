@@ -160,16 +160,18 @@ def _configs(section: Section, folder: Path, name: str) -> list[tuple[str, str, 
 
 
 def _alone(found: list[Section]) -> list[str]:
-    """Agents with one seed, and on which tasks if they have more on others."""
-    seeds: dict[str, dict[str, int]] = {}
+    """Agents with one seed, and on which tasks if they have more on others, or on the same task by
+    another protocol."""
+    seeds: dict[str, list[tuple[str, int]]] = {}
     for section in found:
         for task, groups in section.tasks.items():
             for label, group in groups.items():
-                seeds.setdefault(label, {})[task] = len(group.seeds)
-    told = []
-    for label, by_task in sorted(seeds.items()):
-        tasks = [task for task, count in by_task.items() if count == 1]
-        told += [label] if len(tasks) == len(by_task) else [f"{label} on {t}" for t in tasks]
+                seeds.setdefault(label, []).append((task, len(group.seeds)))
+    told: list[str] = []
+    for label, counts in sorted(seeds.items()):
+        tasks = [task for task, count in counts if count == 1]
+        alone = [label] if len(tasks) == len(counts) else [f"{label} on {task}" for task in tasks]
+        told += dict.fromkeys(alone)
     return told
 
 
