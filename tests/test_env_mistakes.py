@@ -262,11 +262,32 @@ def test_one_that_cannot_be_closed_is_no_mistake_in_it():
         env.make(1).close()
 
 
-@pytest.mark.parametrize("mask", [True, [1], "all", [1, 0], None])
+@pytest.mark.parametrize("mask", [True, [1], "all", [1, 0], [0, 0, 0, 1], [1, [1]], None])
 def test_a_mask_that_does_not_fit_is_named(mask):
-    env = GymnasiumEnv(gym(reset=(OBS, {"action_mask": mask})))
-    with pytest.raises(idrl.IdrlError, match=r"action_mask .* each of 3 actions at a reset with s"):
-        env.make(1).step(np.array([-1]), np.array([0]))
+    """Before anything is compiled, or where it comes."""
+    with pytest.raises(idrl.IdrlError, match=r"mask .* each of 3 actions at its first reset\."):
+        GymnasiumEnv(gym(reset=(OBS, {"action_mask": mask})))
+    masks = iter([*[np.ones(3, np.int8)] * 4, mask])
+
+    class Later(Gym):
+        def reset(self, *, seed=None, options=None):
+            return OBS, {"action_mask": next(masks)}
+
+    env = GymnasiumEnv(Later).make(1)
+    env.step(np.array([-1]), np.array([0]))
+    with pytest.raises(idrl.IdrlError, match=r"mask .* each of 3 actions at a reset with seed 1"):
+        env.step(np.array([-1]), np.array([1]))
+
+
+def test_a_mask_that_a_wrapper_mends_is_none_of_its_mistakes():
+    class Masks(gymnasium.Wrapper):
+        def reset(self, *, seed=None, options=None):
+            obs, info = self.env.reset(seed=seed)
+            legal = info["action_mask"]
+            return obs, {"action_mask": np.isin(np.arange(3), legal)}
+
+    made = gym(reset=(OBS, {"action_mask": [2]}))
+    assert GymnasiumEnv(lambda: Masks(made())).masked
 
 
 def test_wrappers_are_no_reason_to_miss_it():

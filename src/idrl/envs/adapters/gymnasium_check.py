@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -60,10 +61,11 @@ def allowed(info: dict[str, Any], actions: int) -> Any:
     """The mask in `info`; who says nothing allows everything. NumPy would stretch what is short."""
     if MASK not in info:
         return True
-    mask = np.asarray(info[MASK])
-    if mask.shape != (actions,) or mask.dtype.kind not in "buif":
-        raise Wrong(f"returned an action_mask that is not a boolean for each of {actions} actions")
-    return mask.astype(bool)
+    with contextlib.suppress(ValueError, TypeError):  # of lists of different lengths, …
+        mask = np.asarray(info[MASK])
+        if mask.shape == (actions,) and mask.dtype.kind in "buif":
+            return mask.astype(bool)
+    raise Wrong(f"returned an action_mask that is not a boolean for each of {actions} actions")
 
 
 def _wrong(reward: Any, terminated: Any, truncated: Any) -> tuple[str, str] | None:
@@ -87,8 +89,10 @@ def _some_action(space: Any, info: dict[str, Any]) -> Any:
     """One that may be taken; None where there is none."""
     if not isinstance(space, spaces.Discrete):
         return space.sample()
-    allowed = np.flatnonzero(info.get(MASK, np.ones(int(space.n))))
-    return int(space.start + allowed[0]) if allowed.size else None
+    free = np.ones(int(space.n), bool)
+    with contextlib.suppress(Wrong):  # wrappers may mend it
+        free &= allowed(info, len(free))
+    return int(space.start) + int(free.argmax()) if free.any() else None
 
 
 def _values(found: Any) -> str:

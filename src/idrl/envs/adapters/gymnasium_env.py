@@ -56,6 +56,8 @@ class GymnasiumEnv(HostEnv):
         )
         self.repeats = np.array_equal(seen, again, equal_nan=True)
         self.masked = MASK in info and self.action_box is None
+        if self.masked:
+            patience.call(lambda: allowed(info, self.num_actions), lambda: "its first reset")
         _close(wrapped, patience)
 
     def one(self) -> gymnasium.Env:
