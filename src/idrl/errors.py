@@ -21,9 +21,14 @@ class TrainingDiverged(RunFailed):
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal (Ctrl-C, SIGTERM, SIGHUP) stopped a run, which is saved and can be resumed; `path`
-    is its folder. Like any Ctrl-C it is no Exception: a program that goes on after the errors of
-    one run shall not go on after this."""
+    """A signal (Ctrl-C, SIGTERM, SIGHUP) stopped a run, which is saved and can be resumed. Like any
+    Ctrl-C it is not an `Exception`: a program that continues after the errors of one run does not
+    continue after this.
+
+    Args:
+        path: the run's folder, which is an attribute, too.
+        steps: of its newest checkpoint; None: it has none yet.
+    """
 
     def __init__(self, path: Path, steps: int | None):
         done = "before its first checkpoint" if steps is None else f"at step {steps:,}"
