@@ -24,8 +24,8 @@ printf '%s|' "$@" >> "$NOTES"; echo >> "$NOTES"
 if [[ "$*" == *killed* && "$*" != *--resume* ]]; then kill -9 $$; fi
 """
 QUEUE = """# two games
-asterix-dqn dqn asterix
-
+asterix-dqn dqn asterix # no settings of its own
+  # nor a run
 qbert-killed c51 qbert
 adam-asterix-dqn dqn asterix optimiser.kind=adam optimiser.lr=2.5e-4"""
 
@@ -64,6 +64,8 @@ def test_a_second_start_continues(start, tmp_path):
     assert adam[-5:-2] == [
         "learning.precision=mixed", "optimiser.kind=adam", "optimiser.lr=2.5e-4",
     ]  # fmt: skip
+    plain = next(words for words in begun if words[-1] == f"{runs}/asterix-dqn")
+    assert plain[-3:-1] == ["learning.precision=mixed", "--out"]
     assert all(path.is_dir() for path in (tmp_path / runs).glob("asterix-*"))
     again, resumed = start(runs, "2", "1M")
     assert (again.returncode, again.stderr) == (0, "")

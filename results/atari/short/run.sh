@@ -33,7 +33,7 @@ one() {
   return $((status != 0))
 }
 export -f one
-grep -v '^[[:space:]]*\(#\|$\)' | tr '\n' '\0' | xargs -0 -P "$2" -I{} bash -c 'one "$1"' _ {}
+sed 's/#.*//; /^[[:space:]]*$/d' | tr '\n' '\0' | xargs -0 -P "$2" -I{} bash -c 'one "$1"' _ {}
 status=$?
 if ((status)); then echo "not all runs are finished: see $RUNS/logs, then start this again" >&2; fi
 exit $status
