@@ -88,6 +88,7 @@ def test_a_run_leaves_its_records(trained):
         assert [int(r["steps"]) for r in mine] == list(range(4, 401, 4))
     about = json.loads((run / "run.json").read_text())
     assert about["versions"]["jax"]
+    assert about["command"].startswith("python -m idrl.cli train ")
     assert "deep_sea/4" in about["command"]
     assert (run / "curve.png").read_bytes().startswith(b"\x89PNG")
     assert list((run / "tensorboard").glob("seed-*/events*"))

@@ -204,12 +204,20 @@ def describe() -> dict[str, Any]:
     return {
         "format": FORMAT,
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "command": shlex.join([*_program(), *sys.argv[1:]]),
         "commit": _commit(),
         "python": platform.python_version(),
         "versions": versions(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
     }
+
+
+def _program() -> list[str]:
+    """What was called; of `python -m idrl` the file alone would be `__main__.py`."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if spec is None:
+        return [Path(sys.argv[0]).name]
+    return ["python", "-m", spec.name.removesuffix(".__main__")]
 
 
 def versions() -> dict[str, str]:
