@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import itertools
 import json
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 from idrl.config import RunConfig, resolve
 from idrl.envs import find, on_host
 from idrl.errors import IdrlError
-from idrl.schema import merge, to_dict
+from idrl.schema import nested, to_dict
 from idrl.sweep.job import Capacity, Job, parts, seeds_named
 from idrl.sweep.study import Resources, Study, StudyGroup
 from idrl.sweep.work import memory_of
@@ -33,15 +32,6 @@ class Combination(NamedTuple):
     seeds: tuple[int, ...]
     variant: dict[str, Any]
     packable: bool
-
-
-def nested(settings: dict[str, Any]) -> dict[str, Any]:
-    """{'heads.q.k': 20} → {'heads': {'q': {'k': 20}}}."""
-    out: dict[str, Any] = {}
-    for name, value in settings.items():
-        inner = functools.reduce(lambda v, key: {key: v}, reversed(name.split(".")), value)
-        out = merge(out, inner)
-    return out
 
 
 def combinations(study: Study) -> list[Combination]:
