@@ -86,6 +86,12 @@ def blank_state(program):
     return state._replace(agent=agent, replay=replay, failed=state.failed - 1)
 
 
+def settled(program, state, outside):
+    """A state whose games are where they were."""
+    program.now = outside._replace(waiting=state.worlds)
+    return state._replace(worlds=program.now)
+
+
 def repeated(call, seconds: float, least: int = 3) -> list[float]:
     call()
     times: list[float] = []
@@ -169,7 +175,7 @@ class Bench:
             jax.block_until_ready(self.state.agent.params)
 
         each = [t / (turns * count) * 1e3 for t in repeated(call, self.seconds / 2)]
-        self.state = program._settle(self.state, outside)
+        self.state = settled(program, self.state, outside)
         return each, "ms/update"
 
     def acting(self):
@@ -184,7 +190,7 @@ class Bench:
             np.asarray(action)
 
         each = [t * 1e3 for t in repeated(call, self.seconds / 4)]
-        program.frames.tape, self.state = tape, program._settle(self.state, outside)
+        program.frames.tape, self.state = tape, settled(program, self.state, outside)
         return each, "ms/vector step"
 
     def emulators(self):

@@ -264,7 +264,7 @@ def test_atari_is_shown_in_frames():
     )
     progress = SimpleNamespace(
         steps=250_000, episodes=SimpleNamespace(returns=np.array([2.0])), metrics=None, score=score,
-        alive=np.array([True]),
+        alive=np.array([True]), scored=SimpleNamespace(steps=250_000, alive=[True]),
     )  # fmt: skip
     display.update(progress, sized()[1])
     assert "1,000,000 frames" in console.file.getvalue()

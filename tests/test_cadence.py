@@ -123,7 +123,7 @@ def test_the_loop_does_what_the_cadence_says(envs, monkeypatch):
     config = resolve("dqn", "film", changes=[small], obs_shape=Film.obs_shape)
     p = make_program(config, Film())
     c, queued = p.cadence, []
-    state = SimpleNamespace(agent=SimpleNamespace(params=None))
+    state = SimpleNamespace(agent=SimpleNamespace(params=None), judged=None)
 
     class HostRollout:
         fleet = None
@@ -131,7 +131,7 @@ def test_the_loop_does_what_the_cadence_says(envs, monkeypatch):
         def __init__(self, t):
             self.t = t
 
-        def advance(self, action):
+        def advance(self, action, beside):
             self.t += 1
 
     def step(act, state, rollout, told):
@@ -148,7 +148,7 @@ def test_the_loop_does_what_the_cadence_says(envs, monkeypatch):
         ("_step", step), ("_improve", improve),
         ("bring", lambda state, iteration: state),
         ("_split", lambda state, iteration: (state, HostRollout(c.vector_steps_at(iteration)))),
-        ("_join", lambda state, rollout: state),
+        ("_join", lambda state, rollout, judged: state),
         ("_hold", lambda state, before: state), ("_duplicate", lambda params: None),
         ("_zeros", lambda state, fleet: ({}, {})),
     ):  # fmt: skip

@@ -155,7 +155,7 @@ class _Run:
 
 
 class _Told:
-    score = None
+    iteration, metrics, score = 0, None, None
 
 
 @pytest.mark.parametrize(

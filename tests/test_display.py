@@ -36,7 +36,7 @@ class Watched:
             self.display.busy(Doing(what, done, total), self.config)
             self.now += seconds / ticks if tick < ticks else 0
 
-    def update(self, steps, score=None):
+    def update(self, steps, score=None, at=None):
         score = (
             None
             if score is None
@@ -47,6 +47,7 @@ class Watched:
         progress = SimpleNamespace(
             steps=steps, episodes=SimpleNamespace(returns=np.array([])), metrics=None, score=score,
             alive=np.array([True]),
+            scored=None if score is None else SimpleNamespace(steps=at or steps, alive=[True]),
         )  # fmt: skip
         self.display.update(progress, self.config)
 
@@ -91,6 +92,14 @@ def test_random_steps_and_learning_have_speeds_of_their_own():
     assert len(run.lines()) < 30
     run.update(TOTAL, score=4.0)
     assert run.lines()[-1].endswith("evaluation 4")
+
+
+def test_an_evaluation_that_ended_later_says_what_it_is_of():
+    run = Watched()
+    run.update(50_000)
+    run.now += 60
+    run.update(1_100_000, score=3.0, at=1_000_000)
+    assert "evaluation 3 at 4,000,000 frames" in run.lines()[-1]
 
 
 def test_lines_of_a_long_run_are_few():

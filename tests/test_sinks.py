@@ -17,6 +17,7 @@ FAKE = '''
 """Stands in for W&B: keeps what it is told in `runs`."""
 runs = []
 fail_at = {}
+start_at = {}
 
 class Settings:
     def __init__(self, **settings): self.settings = settings
@@ -25,10 +26,16 @@ class Histogram:
     def __init__(self, values): self.values = values
 
 class Run:
-    def __init__(self, told): self.told, self.logged, self.finished = told, [], False
-    def log(self, values, step):
-        if step >= fail_at.get("log", 1e9): raise OSError("the wire\\nis cut")
-        self.logged.append((step, values))
+    def __init__(self, told):
+        self.told, self.logged, self.axes, self.finished = told, [], {}, False
+        self.step = start_at.get(told["id"], 0)
+    def define_metric(self, name, step_metric): self.axes[name] = step_metric
+    def log(self, values, step=None):
+        now = self.step if step is None else step
+        if now >= fail_at.get("log", 1e9): raise OSError("the wire\\nis cut")
+        if now < self.step: return  # left out, as W&B does
+        self.logged.append((now, values))
+        self.step = now + (step is None)
     def finish(self):
         if "finish" in fail_at: raise OSError("gone")
         self.finished = True
@@ -70,12 +77,33 @@ def test_wandb_hears_what_the_tables_say(fake, tmp_path):
         assert len(mine) == 4
         for row in mine:
             assert heard[row["steps"], "evaluation/return_mean"] == row["return_mean"]
+            assert heard[row["steps"], "evaluation/steps"] == row["steps"]
         for row in run.distributions.where(seed=seed, quantity="rho2"):
             values = heard[row["steps"], "distributions/rho2"].values
             assert values.shape == (64 * 2,)
             assert values.max() == pytest.approx(row["p100"])
         assert one.finished
     assert len({r.told["id"] for r in fake.runs}) == 2
+
+
+def test_wandb_hears_evaluations_that_come_late(fake, tmp_path):
+    config = {"seed": 3, "seeds": 1}
+    sink = sinks.Wandb(sinks.SinkRun(tmp_path, "id", config, "mine"))
+    sink.scalars(3, 602, {"train/loss": 1.0})
+    sink.scalars(3, 302, {"evaluation/best": 2.0})
+    sink.scalars(3, 904, {"train/loss": 3.0})
+    sink.scalars(3, 904, {"evaluation/best": 4.0})
+    fake.start_at["id-3"] = 905  # a process that was killed had said so much
+    again = sinks.Wandb(sinks.SinkRun(tmp_path, "id", config, "mine"))
+    again.scalars(3, 904, {"train/loss": 3.0})
+    again.scalars(3, 602, {"evaluation/best": 5.0})
+    heard = [values for run in fake.runs for _, values in run.logged]
+    assert heard == [
+        {"train/loss": 1.0}, {"evaluation/steps": 302, "evaluation/best": 2.0},
+        {"train/loss": 3.0}, {"evaluation/steps": 904, "evaluation/best": 4.0},
+        {"evaluation/steps": 602, "evaluation/best": 5.0},
+    ]  # fmt: skip
+    assert all(run.axes == {"evaluation/*": "evaluation/steps"} for run in fake.runs)
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from films import Film
 
-from idrl.training.hosted import evaluation
+from idrl.training.hosted import playing
 from idrl.training.hosted.window import Window
 
 
@@ -99,8 +99,9 @@ def test_who_cannot_matter_any_more_stops_and_the_same_episodes_count(
         vector = film.make(len(started))
         send = vector.send
         monkeypatch.setattr(vector, "send", lambda a, s: (made.append((a >= 0).sum()), send(a, s)))
-        monkeypatch.setattr(evaluation, "Window", kind)
-        return evaluation.window_episodes(film, vector, started, seeds, steps, act), sum(made)
+        monkeypatch.setattr(playing, "Window", kind)
+        found = playing.Playing(film, vector, started, seeds, steps, act).finish()
+        return found, sum(made)
 
     ours, made = play(Window)
     before, all_made = play(Everybody)

@@ -8,9 +8,12 @@ import shutil
 import jax
 import numpy as np
 import pytest
+from displays import Dies
+from films import Film
 from safetensors.numpy import load_file, save_file
 
 import idrl
+from idrl.runs import saving
 from idrl.runs.resuming import differences
 from idrl.storage import checkpoint
 from idrl.storage.arrays import read_metadata, write_arrays
@@ -223,3 +226,26 @@ def test_a_config_that_may_only_be_read(copy, run, tmp_path):
     idrl.train(resume=copy, steps=350)
     assert (copy / "config.toml").stat().st_ino != before
     assert idrl.open_run(copy).config.training.steps == 350
+
+
+def test_an_evaluation_beside_training_is_of_a_step_that_was_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(saving, "CHECKPOINT_SECONDS", 0)
+    settings = {
+        "trunk": {"kind": "mlp", "hidden": [4]},
+        "learning": {
+            "learning_starts_steps": 45, "replay_capacity": 120, "target_every_steps": 50,
+            "batch_size": 2, "update_every_steps": 4,
+        },
+        "training": {"steps": 700, "envs": 2, "log_every_steps": 70},
+        "evaluation": {"every_steps": 300, "steps": 400, "envs": 2, "beside": True},
+    }  # fmt: skip
+    with pytest.raises(MemoryError):
+        idrl.train("dqn", Film, settings=settings, out=tmp_path / "run", display=Dies(600))
+    (place,) = places(tmp_path / "run")[-1:]
+    arrays = load_file(place / checkpoint.ARRAYS)
+    for forged in (10_000, -1, 0):
+        arrays["judged/iteration"][:] = forged
+        save_file(arrays, place / checkpoint.ARRAYS)
+        sign(place)
+        with pytest.raises(idrl.IdrlError, match="is forged: it judges weights of a step"):
+            idrl.train(resume=tmp_path / "run", env=Film)

@@ -18,10 +18,14 @@ from idrl.system import words
 _LONGEST = 160  # letters of an agent with the settings that tell it from others
 _SEEDS_NAMED = 8  # of those that a run repeats
 _MORE = 1_000  # points of a curve beyond which it is thinned
-_OWN = {("", name) for name in ("agent", "env", "seed", "seeds")} | {
-    ("training", name)
-    for name in ("log_every_steps", "keep_weights", "env_timeout_s", "env_processes")
-}
+_OWN = (
+    {("", name) for name in ("agent", "env", "seed", "seeds")}
+    | {
+        ("training", name)
+        for name in ("log_every_steps", "keep_weights", "env_timeout_s", "env_processes")
+    }
+    | {("evaluation", "beside")}
+)
 # Options of a name that suites sweep over, as bsuite does: levels of one task, which its tables
 # average. All others, such as sticky actions or a time limit, say how tasks are played.
 LEVELS = ("height", "noise", "width")

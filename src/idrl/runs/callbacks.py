@@ -40,7 +40,7 @@ class TrainingProgress:
 class EvaluationResult:
     """One evaluation of all seeds. Arrays are `[S]`, one entry per seed."""
 
-    steps: int  # of each seed so far
+    steps: int  # of each seed by then
     seeds: np.ndarray  # their numbers
     alive: np.ndarray  # whose numbers are finite; the others are frozen
     score: Score  # of this evaluation
@@ -59,11 +59,12 @@ class Callback:
         """Training begins, or continues from `run.steps`."""
 
     def on_progress(self, progress: TrainingProgress) -> bool | None:
-        """Called about once a second and at every evaluation. The rows are already in the run's
-        tables."""
+        """Called about once a second and where an evaluation is due. The rows are already in the
+        run's tables."""
 
     def on_evaluation(self, evaluation: EvaluationResult) -> bool | None:
-        """Called after `on_progress` at every evaluation."""
+        """Called at every evaluation, after `on_progress`. One that is played beside training
+        (`evaluation.beside`) is told of when it has ended, without `on_progress`."""
 
     def on_end(self, run: Run) -> None:
         """Called once if `on_start` was called: the run is finished (`run.finished`), or was
@@ -101,8 +102,10 @@ class Watchers:
         """Whether all of them want the run to go on, which all are asked."""
         if not self.callbacks:
             return True
-        brought = self._progress(progress, episodes)
-        answers = [self._ask(one, "on_progress", brought) for one in self.callbacks]
+        answers = []
+        if progress.metrics is not None or progress.iteration == 0:  # else nothing was trained
+            brought = self._progress(progress, episodes)
+            answers = [self._ask(one, "on_progress", brought) for one in self.callbacks]
         if progress.score is not None:
             found = self._evaluation(progress)
             answers += [self._ask(one, "on_evaluation", found) for one in self.callbacks]
@@ -121,8 +124,10 @@ class Watchers:
 
     def _evaluation(self, progress: Progress) -> EvaluationResult:
         # `best` is part of the state, whose memory the next block takes over.
+        scored = progress.scored
+        assert scored is not None
         return EvaluationResult(
-            progress.steps, self.seeds.copy(), _copied(progress.alive), _copied(progress.score),
+            scored.steps, self.seeds.copy(), _copied(scored.alive), _copied(progress.score),
             _copied(progress.state.best.score), _copied(progress.better),
         )  # fmt: skip
 

@@ -141,8 +141,11 @@ class LiveDisplay:
                 for name, symbol in _RANGES.items()
                 if name in told(config.spec)
             )
-        if progress.score is not None:
-            self.score = _told(progress.score, progress.alive)
+        if progress.scored is not None:
+            self.score = _told(progress.score, progress.scored.alive)
+            if progress.scored.steps < progress.steps:
+                unit, scale = unit_of(config.env)
+                self.score += f" at {progress.scored.steps * scale:,} {unit}"
         if self.moves:
             self._move(progress.steps, config)
         elif progress.score is not None:

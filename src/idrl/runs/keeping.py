@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from idrl.config import RunConfig
 from idrl.errors import IdrlError
 from idrl.storage import checkpoint
 from idrl.storage.folder import RunFolder
 from idrl.training.loop import Progress
+from idrl.training.program import RunProgram
 
 
 class Keeper:
@@ -17,24 +21,31 @@ class Keeper:
     """
 
     def __init__(self, folder: RunFolder, config: RunConfig, steps: int):
-        """`steps`: where the run goes on from."""
+        """`steps`: up to which evaluations have been made."""
         self.folder, self.count = folder, config.training.keep_weights
         self.every = config.evaluation.every_steps
         self.last = steps // self.every
 
     def keep(self, progress: Progress) -> None:
-        number = progress.steps // self.every
-        if progress.score is None or number <= self.last:
+        scored = progress.scored
+        if scored is None or scored.steps // self.every <= self.last:
             return
-        self.last = number
-        if self.is_kept(number):
-            agent = progress.state.agent
-            tree = {"params": agent.params, "prior": agent.prior}
-            checkpoint.save(self.folder.weights, progress.steps, tree, {}, keep=self.count)
+        self.last = scored.steps // self.every
+        if self.is_kept(self.last):
+            tree = {"params": scored.params, "prior": progress.state.agent.prior}
+            checkpoint.save(self.folder.weights, scored.steps, tree, {}, keep=self.count)
 
     def is_kept(self, number: int) -> bool:
         """Of evaluation `number`, counted from 1."""
         return number & (number - 1) == 0 and number.bit_length() <= self.count
+
+
+def evaluated(program: RunProgram, state: Any, meta: Mapping[str, Any]) -> int:
+    """The steps up to which a checkpoint's run has made its evaluations."""
+    iteration, due = meta.get("iteration", 0), bool(meta.get("pending"))
+    if state is not None and state.judged is not None:
+        iteration, due = int(state.judged.iteration[0]), True
+    return program.cadence.steps_at(iteration - due) if iteration else 0
 
 
 def discard_after(folder: RunFolder, steps: int) -> None:

@@ -12,7 +12,7 @@ from idrl.envs.optimum import optimal_returns
 from idrl.storage.folder import RunFolder
 from idrl.storage.records import spread
 from idrl.storage.sinks import Sinks
-from idrl.training.loop import Progress
+from idrl.training.loop import Progress, Scored
 from idrl.training.survey import Survey
 
 
@@ -48,8 +48,11 @@ class Recorder:
             self._evaluations(progress)
         if progress.distributions is not None:
             self._distributions(progress)
-        if progress.score is not None or progress.iteration == 0:
-            self._map(progress)
+        if progress.scored is not None:
+            self._map(progress.scored, progress)
+        elif progress.iteration == 0:
+            now = Scored(progress.steps, progress.alive, progress.state.agent.params)
+            self._map(now, progress)
         self.seconds += seconds
         if progress.log:
             row = {"steps": progress.steps, "seconds": round(self.seconds, 3)}
@@ -109,9 +112,11 @@ class Recorder:
 
     def _evaluations(self, progress: Progress) -> None:
         score, best = progress.score, np.asarray(progress.state.best.score)
+        scored = progress.scored
         assert score is not None
+        assert scored is not None
         rows = []
-        for index in np.flatnonzero(self.alive).tolist():
+        for index in np.flatnonzero(scored.alive).tolist():
             info = {name: float(v[index]) for name, v in score.info.items()}
             mean = float(score.return_mean[index])
             values = {
@@ -124,7 +129,7 @@ class Recorder:
                 **info,
                 **self._missed(index, mean, info),
             }
-            rows.append(self._row(index, progress.steps, values, "evaluation/"))
+            rows.append(self._row(index, scored.steps, values, "evaluation/"))
         self.tables["evaluations"].append(rows)
 
     def _distributions(self, progress: Progress) -> None:
@@ -141,15 +146,15 @@ class Recorder:
             self.sinks.histograms(seed, progress.steps, named)
         self.tables["distributions"].append(rows)
 
-    def _map(self, progress: Progress) -> None:
-        number = progress.steps // self.config.evaluation.every_steps
+    def _map(self, seen: Scored, progress: Progress) -> None:
+        number = seen.steps // self.config.evaluation.every_steps
         if self.survey.due(number):
-            maps = enumerate(self.survey.sigma(progress.state))
+            maps = enumerate(self.survey.sigma(seen.params, progress.state.agent.prior))
             self.tables["sigma_map"].append(
-                {"seed": self.config.seed + index, "steps": progress.steps,
+                {"seed": self.config.seed + index, "steps": seen.steps,
                  "sigma": " ".join(f"{value:.4g}" for value in sigma)}
                 for index, sigma in maps
-                if self.alive[index]
+                if seen.alive[index]
             )  # fmt: skip
 
     def _row(self, index: int, steps: int, values: dict[str, Any], tag: str = "train/"):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from jax import ShapeDtypeStruct
 
 from idrl.config import RunConfig
 from idrl.errors import IdrlError
@@ -17,12 +18,15 @@ from idrl.storage.files import Fits, check_entries, count, flag, number
 from idrl.storage.folder import RunFolder, versions
 from idrl.system.devices import sharing
 from idrl.training.health import FINE
-from idrl.training.program import RunProgram, playing_view
+from idrl.training.program import Judged, RunProgram, playing_view
 
 # What a run may be resumed with in another way: none of it changes what a step computes.
-MAY_CHANGE = tuple(
-    f"training.{name}"
-    for name in ("steps", "log_every_steps", "env_timeout_s", "env_processes", "keep_weights")
+MAY_CHANGE = (
+    *(
+        f"training.{name}"
+        for name in ("steps", "log_every_steps", "env_timeout_s", "env_processes", "keep_weights")
+    ),
+    "evaluation.beside",
 )
 
 # What may be shown of what a file says.
@@ -157,9 +161,23 @@ def load_state(program: RunProgram, place: Any) -> Any:
             "runs on tasks with action masks have since they learn by them; it can be played and "
             f"evaluated, but not resumed. idrl train --config {file} begins it again."
         )
+    if program.beside is not None and checkpoint.shape(place, "judged/iteration") is not None:
+        seeds = like.failed.shape
+        judged = Judged(ShapeDtypeStruct(seeds, np.int32), ShapeDtypeStruct(seeds, bool), None)
+        like = like._replace(judged=judged._replace(params=like.agent.params))
     # Checkpoints from before seeds could be frozen.
     absent = {"failed": np.full(like.failed.shape, FINE, np.int32)}
-    return program.place(checkpoint.restore(place, like, absent=absent))
+    state = checkpoint.restore(place, like, absent=absent)
+    judged, steps = state.judged, checkpoint.steps_of(place)
+    if judged is not None and not _is_possible(judged, steps, program):
+        raise IdrlError(f"{place.name} is forged: it judges weights of a step that is to come.")
+    return program.place(state)
+
+
+def _is_possible(judged: Judged, steps: int, program: RunProgram) -> bool:
+    iteration = judged.iteration
+    same = bool((iteration == iteration[0]).all()) and iteration[0] > 0
+    return same and program.cadence.steps_at(int(iteration[0])) <= steps
 
 
 def damage(folder: RunFolder, damaged: dict[str, str]) -> str:

@@ -71,13 +71,21 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """Whether it has all its steps."""
-        return self.steps >= self.config.training.steps
+        """Whether it has all its steps, and the evaluation at their end."""
+        return self.steps >= self.config.training.steps and not self._is_evaluating()
 
     @property
     def deterministic(self) -> bool:
         """Whether it was begun with `--deterministic`."""
         return bool(RunFolder.open(self.path).read_about().get("deterministic"))
+
+    def _is_evaluating(self) -> bool:
+        """Whether it was stopped where an evaluation is still to be made."""
+        newest = checkpoint.listed(self.path / "checkpoints")[-1]
+        try:
+            return bool(checkpoint.read_manifest(newest)["meta"].get("pending", False))
+        except (ValueError, OSError, LookupError, AttributeError):  # damaged: others say so
+            return False
 
     def _table(self, name: str) -> RecordTable:
         return RecordTable.of_rows(read_table(self.path / f"{name}.csv"), name)

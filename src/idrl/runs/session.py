@@ -15,7 +15,7 @@ from idrl.envs import Env, HostEnv
 from idrl.errors import IdrlError, Interrupted, TrainingDiverged
 from idrl.runs.callbacks import CallbackFailed, Watchers
 from idrl.runs.cautions import Cautions
-from idrl.runs.keeping import Keeper, discard_after
+from idrl.runs.keeping import Keeper, discard_after, evaluated
 from idrl.runs.recording import Recorder
 from idrl.runs.resuming import Found, check_step, damage, find, load_state
 from idrl.runs.saving import Saver, disk, repair_frames
@@ -100,7 +100,7 @@ def run_session(
                 meta,
                 saver,
                 recorder,
-                Keeper(folder, config, _made(found)),
+                Keeper(folder, config, evaluated(program, state, meta)),
                 folder,
                 config,
                 watchers,
@@ -167,16 +167,18 @@ def _train(
 ) -> None:  # fmt: skip
     show = getattr(display, "busy", None)  # a display of one's own need not have it
 
-    def tell(doing: Doing | None) -> None:
+    def tell(doing: Doing | None) -> bool:
         if show is not None and doing is not None:
             show(doing, config)
+        return stop.is_set()
 
     def between(doing: Doing | None = None, /) -> None:
-        if stop.is_set():
+        if tell(doing):
             raise Stopped
-        tell(doing)
 
     def save(progress: Progress) -> None:
+        if not progress.alive.any():  # the run goes on from before
+            return
         meta = {
             "iteration": progress.iteration,
             "pending": progress.pending,

@@ -34,10 +34,14 @@ def check_memory(
                 f"learning.replay_place=host is for environments that run on the host; {env.name} "
                 "runs on the device, and its replay is there too: omit it."
             )
-        if config.training.env_processes:
+        on_host_alone = {
+            "training.env_processes": config.training.env_processes,
+            "evaluation.beside": config.evaluation.beside,
+        }
+        for name in (name for name, said in on_host_alone.items() if said):
             raise IdrlError(
-                "training.env_processes is for environments that run on the host; "
-                f"{env.name} runs on the device: omit it."
+                f"{name} is for environments that run on the host; {env.name} runs on the device: "
+                "omit it."
             )
     parts = needs(agent, config, env, playing)
     if on_host:
@@ -110,7 +114,8 @@ def needs(
         "training.envs": config.training.envs * seen,
         "evaluation.envs": evaluation.envs * seen,
         "evaluation.steps": evaluation.steps * 10,
-        "the agent's networks": 20 * parameters(agent),  # online, target, best, and Adam's two
+        # online, target, best, and Adam's two; and those of an evaluation beside training
+        "the agent's networks": (20 + 4 * evaluation.beside) * parameters(agent),
     }
 
 

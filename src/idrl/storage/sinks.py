@@ -21,6 +21,7 @@ import numpy as np
 from idrl.errors import IdrlError, unknown
 from idrl.schema import same_place
 
+_STEPS = "evaluation/steps"  # W&B's axis of evaluations, which may come late
 WANDB_PROJECT = "idrl"  # where WANDB_PROJECT does not say otherwise
 
 
@@ -39,7 +40,8 @@ class SinkRun(NamedTuple):
 
 class Sink:
     """A place that the numbers of a run go to. It receives one seed at a time, in the order of its
-    steps; register one with `@idrl.sink`.
+    steps; evaluations that are played beside training (`evaluation.beside`) come late, with the
+    steps of the weights that they are of. Register one with `@idrl.sink`.
 
     Args:
         run: the run that it is opened for.
@@ -198,7 +200,8 @@ class Wandb(Sink):
 
     Their ids come from the run's own identity, so a resumed run goes on in the same curves. Numbers
     carry the agent's steps: what is said again after a resume from an older checkpoint W&B leaves
-    out, and it is the same anyway.
+    out, and it is the same anyway. It would leave out evaluations that come late, too, so these
+    have an axis of their own, on which one that is said again is the same point.
     """
 
     package = "wandb"
@@ -226,12 +229,17 @@ class Wandb(Sink):
                     # Links have no place in a run folder.
                     settings=wandb.Settings(console="off", silent=True, symlink=False),
                 )  # fmt: skip
+                self._runs[seed].define_metric("evaluation/*", step_metric=_STEPS)
         except BaseException:
             self.close()
             raise
 
     def scalars(self, seed: int, steps: int, values: dict[str, float]) -> None:
-        self._runs[seed].log(values, step=steps)
+        run = self._runs[seed]
+        if not any(name.startswith("evaluation/") for name in values):
+            run.log(values, step=steps)
+        else:
+            run.log({_STEPS: steps, **values}, step=steps if steps >= run.step else None)
 
     def histograms(self, seed: int, steps: int, values: dict[str, np.ndarray]) -> None:
         self._runs[seed].log({tag: self._histogram(x) for tag, x in values.items()}, step=steps)

@@ -264,8 +264,9 @@ class Compiled(Learner):
 
     def _score(self, state: TrainState, ends: Played) -> tuple[TrainState, tuple[Score, Any]]:
         score = jax.vmap(score_of, 1)(ends)
-        state, better = over_seeds(self._keep_best)(state, score)
-        return state, (score, better)
+        given = state.best, state.agent.params, state.failed < 0, score
+        best, better = over_seeds(self._keep_best)(*given)
+        return state._replace(best=best), (score, better)
 
     def score_best(self, state: TrainState, episodes: int, limit_steps: int) -> Score:
         """The best weights of every seed over whole episodes."""

@@ -18,7 +18,8 @@ class Doing(NamedTuple):
     total: int
 
 
-Tell = Callable[[Doing], None]
+# True where the run is to stop: what may as well be done later is not to be done now.
+Tell = Callable[[Doing], bool | None]
 
 
 class Between(Protocol):

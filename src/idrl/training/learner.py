@@ -26,7 +26,7 @@ from idrl.training.ahead import Ahead, Early, quick
 from idrl.training.batching import loop, mesh_of, over_seeds
 from idrl.training.evaluation import Score
 from idrl.training.health import FINE, noted
-from idrl.training.program import Best, Frames, TrainState, learning_view
+from idrl.training.program import Beside, Best, Frames, TrainState, learning_view
 from idrl.training.seeding import seed_key, stream
 from idrl.training.spec import Cadence, Evaluation, Training, cadence
 
@@ -52,6 +52,7 @@ class Learner:
     """An agent with its replay, for many seeds."""
 
     frames: Frames | None = None
+    beside: Beside | None = None
     rows_behind = 0  # vector steps whose rows are not in the replay yet when updates are due
 
     def __init__(
@@ -216,12 +217,11 @@ class Learner:
         allowed = jnp.zeros((self.envs, self.masked), bool) if self.masked else None
         return ring.Row(self.stack.newest(obs), action, zeros, no, no, heads, allowed)
 
-    def _keep_best(self, state: TrainState, score: Score) -> tuple[TrainState, jax.Array]:
-        """With the weights of `score` as the best where they are, and whether they are."""
-        better = (score.return_mean > state.best.score) & (state.failed < 0)
-        kept = Best(score.return_mean, state.agent.params)
-        best = jax.tree.map(lambda new, old: jnp.where(better, new, old), kept, state.best)
-        return state._replace(best=best), better
+    def _keep_best(self, best: Best, params: Any, fine, score: Score) -> tuple[Best, jax.Array]:
+        """`params`, whose `score` that is, where they are the best, and whether they are."""
+        better = (score.return_mean > best.score) & fine
+        kept = Best(score.return_mean, params)
+        return jax.tree.map(lambda new, old: jnp.where(better, new, old), kept, best), better
 
     # -- all seeds ----------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@ display, checkpoints) is the business of whoever iterates."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -12,7 +12,7 @@ import numpy as np
 from idrl.training.doing import EVALUATING, LEARNING, Between, Doing, Tell, nothing
 from idrl.training.health import Failure, examine
 from idrl.training.program import Program, Stopped, TrainState
-from idrl.training.spec import due
+from idrl.training.spec import Cadence, due
 
 
 class Finished(NamedTuple):
@@ -25,6 +25,14 @@ class Finished(NamedTuple):
     info: dict[str, np.ndarray]
 
 
+class Scored(NamedTuple):
+    """What a score is of."""
+
+    steps: int  # agent steps of each seed by then
+    alive: np.ndarray  # as in Progress, then
+    params: Any
+
+
 class Progress(NamedTuple):
     """What one block brought. `state` is current until the generator is resumed."""
 
@@ -34,12 +42,13 @@ class Progress(NamedTuple):
     episodes: Finished
     metrics: dict[str, np.ndarray] | None  # [S] each
     log: bool  # a row of metrics is due
-    score: Any | None  # the Score of an evaluation, [S] each
+    score: Any | None  # the Score of an evaluation, [S] each, of the weights that `scored` says
     better: np.ndarray | None  # [S] which seeds set a new best
     alive: np.ndarray  # [S] whose numbers are numbers; the others are frozen
     failures: list[Failure] = []  # who was frozen just now
-    pending: bool = False  # an evaluation is due, but the run was to stop
+    pending: bool = False  # an evaluation is due that was not made yet
     distributions: dict[str, np.ndarray] | None = None  # [S, states, actions] each
+    scored: Scored | None = None  # of `state`, or of earlier weights, judged beside training
 
 
 def train(
@@ -77,46 +86,42 @@ def train(
             state = program.bring(state, iteration, between=between)
         except Stopped:
             return
-    total = c.total
-
-    def evaluate(state: TrainState, iteration: int):
-        number, doing = np.int32(c.evaluation(iteration)), told(EVALUATING, iteration)
-        state, found = program.evaluate(state, number, between=lambda _=None: between(doing))
-        return state, *jax.device_get(found)
-
-    def told(what: str, iteration: int) -> Doing:
-        return Doing(what, c.steps_at(iteration), c.steps_at(total))
-
+    total, judge = c.total, _Judge(program, between)
     failed = np.asarray(state.failed)
     if pending:
-        steps = c.steps_at(iteration)
-        try:
-            state, score, better = evaluate(state, iteration)
-        except Stopped:
-            return
-        yield Progress(state, iteration, steps, _nobody(), None, False, score, better, failed < 0)
-    while iteration < total:
+        state = yield from judge.apart(state, iteration)
+    while state is not None and iteration < total:
+        if judge.is_over(state):
+            state = yield from judge.end(state, iteration)
+            if state is None:
+                return
         before, iteration = iteration, c.end(iteration)
         first_vector_step = c.warmup_vector_steps + before * c.vector_steps
         begun = state if program.debug else None
         state, (episodes, metrics) = program.block(state, np.int32(before), tell=tell)
         metrics = jax.device_get(metrics)
-        tell(told(LEARNING, iteration))
+        tell(_doing(LEARNING, c, iteration))
         state, failures = examine(state, failed, metrics, c, iteration)
         if begun is not None:
             failures = [
                 f._replace(operation=program.locate(begun, before, f.seed)) for f in failures
             ]
         failed = np.asarray(state.failed)
-        score = better = None
-        pending = False
+        if state.judged is not None and not (failed < 0).any():  # the run ends here
+            state = yield from judge.end(state, iteration)
+            if state is None:
+                return
         last = iteration >= total
         steps_before, steps = c.steps_at(before), c.steps_at(iteration)
-        if last or due(steps_before, steps, c.eval_every_steps):
+        judging = last or due(steps_before, steps, c.eval_every_steps)
+        apart = judge.is_apart(state)
+        score = better = None
+        stopped = False
+        if judging and not apart:
             try:
-                state, score, better = evaluate(state, iteration)
+                state, score, better = judge.evaluate(state, iteration)
             except Stopped:
-                pending = True
+                stopped = True
         every = c.distributions_every_steps
         seen = every > 0 and (last or due(steps_before, steps, every))
         yield Progress(
@@ -130,11 +135,98 @@ def train(
             better,
             failed < 0,
             failures,
-            pending,
+            judging and (apart or stopped),
             _distributions(program, state, steps, seen),
+            judge.scored(state, iteration) if score is not None else None,
         )
-        if pending:
+        if stopped:
             return
+        if judging and apart:
+            state = yield from judge.apart(state, iteration)
+    if state is not None and state.judged is not None:  # a run that was made shorter
+        yield from judge.end(state, iteration)
+
+
+# What was done: the state after it, or None where the run was to stop.
+Done = Generator[Progress, None, TrainState | None]
+
+
+class _Judge:
+    """Makes the evaluations that are due.
+
+    One that is played beside training is told of apart from blocks, since it ends later and is of
+    other weights; `pending` where the next is due by then.
+    """
+
+    def __init__(self, program: Program, between: Between):
+        self.program, self.cadence, self.between = program, program.cadence, between
+        self.beside = program.beside
+
+    def evaluate(self, state: TrainState, iteration: int):
+        number = np.int32(self.cadence.evaluation(iteration))
+        state, found = self.program.evaluate(state, number, between=self._between(iteration))
+        return state, *jax.device_get(found)
+
+    def is_apart(self, state: TrainState) -> bool:
+        """Whether an evaluation that is due now is told of apart."""
+        return self.beside is not None and (self.beside.wanted or state.judged is not None)
+
+    def apart(self, state: TrainState, iteration: int) -> Done:
+        """The evaluation under way ends, and the one that is due begins, or is made."""
+        if state.judged is not None:
+            done = yield from self.end(state, iteration, pending=True)
+            if done is None:
+                return None
+            state = done
+        if self.beside is not None and self.beside.wanted and iteration < self.cadence.total:
+            return self.beside.begin(state, iteration)
+        try:
+            state, score, better = self.evaluate(state, iteration)
+        except Stopped:
+            yield self._told(state, iteration, pending=True)
+            return None
+        yield self._told(state, iteration, score, better, self.scored(state, iteration))
+        return state
+
+    def is_over(self, state: TrainState) -> bool:
+        """Whether no block brings the evaluation under way forward."""
+        on = state.judged is not None
+        return on and self.beside is not None and not self.beside.goes_on(state)
+
+    def end(self, state: TrainState, iteration: int, pending: bool = False) -> Done:
+        assert self.beside is not None
+        c, judged = self.cadence, state.judged
+        try:
+            state, found = self.beside.end(state, between=self._between(iteration))
+        except Stopped:
+            yield self._told(state, iteration, pending=pending)
+            return None
+        score, better = jax.device_get(found)
+        of = Scored(c.steps_at(int(judged.iteration[0])), np.asarray(judged.fine), judged.params)
+        yield self._told(state, iteration, score, better, of, pending)
+        return state
+
+    def scored(self, state: TrainState, iteration: int) -> Scored:
+        steps = self.cadence.steps_at(iteration)
+        return Scored(steps, np.asarray(state.failed) < 0, state.agent.params)
+
+    def _between(self, iteration: int) -> Between:
+        doing = _doing(EVALUATING, self.cadence, iteration)
+        return lambda _=None: self.between(doing)
+
+    def _told(
+        self, state: TrainState, iteration: int, score: Any = None, better: Any = None,
+        of: Scored | None = None, pending: bool = False,
+    ) -> Progress:  # fmt: skip
+        steps, alive = self.cadence.steps_at(iteration), np.asarray(state.failed) < 0
+        return Progress(
+            state, iteration, steps, _nobody(), None, False, score, better, alive,
+            pending=pending, scored=of,
+        )  # fmt: skip
+
+
+def _doing(what: str, c: Cadence, iteration: int) -> Doing:
+    return Doing(what, c.steps_at(iteration), c.steps_at(c.total))
 
 
 def _distributions(program: Program, state: TrainState, steps: int, wanted: bool):

@@ -17,8 +17,9 @@ from idrl.envs.host import HostEnv
 from idrl.errors import IdrlError, in_a_line
 from idrl.replay.ring import Stack
 from idrl.training.evaluation import Played, Score, ends_of, score_of
-from idrl.training.hosted.evaluation import whole_episodes, window_episodes
+from idrl.training.hosted.evaluation import whole_episodes
 from idrl.training.hosted.fleet import Fleet
+from idrl.training.hosted.playing import Playing
 from idrl.training.rollout import Worlds, advance, allowed, begin
 from idrl.training.seeding import env_seeds, seed_key, stream, task_of
 
@@ -80,7 +81,7 @@ def score_window(
 
         def play(world: HostEnv, vector: Any) -> Any:
             act = _stacked(world, player, envs)
-            return window_episodes(world, vector, seeds, 1, steps, act)[0]
+            return Playing(world, vector, seeds, 1, steps, act).finish()[0]
 
         found = np.array(_on_host(env, envs, play), np.float64).reshape(-1, 3)
         truncated, returns, lengths = found.T

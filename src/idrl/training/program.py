@@ -23,6 +23,14 @@ class Best(NamedTuple):
     params: Any
 
 
+class Judged(NamedTuple):
+    """Weights whose evaluation goes on while training does."""
+
+    iteration: Any  # [S], the same for all: after how many it began
+    fine: Any  # [S] whose numbers were numbers then
+    params: Any
+
+
 class TrainState(NamedTuple):
     """Everything that changes, with a leading axis of seeds."""
 
@@ -34,6 +42,7 @@ class TrainState(NamedTuple):
     key: jax.Array  # as raw data, so that it can be saved like any array
     failed: jax.Array  # the update whose numbers were not finite, or health.FINE
     states: Any = None  # the fixed batch of distributions.py, or None where they are off
+    judged: Any = None  # Judged, or None between evaluations
 
 
 # What a step on the host has no use for is not handed over: each array costs the host time, and a
@@ -45,20 +54,21 @@ def acting_view(state: TrainState) -> TrainState:
     nothing: Any = None
     agent = AgentState(state.agent.params, None, None, state.agent.prior)
     return state._replace(
-        agent=agent, replay=nothing, worlds=None, best=nothing, failed=nothing, states=None
-    )
+        agent=agent, replay=nothing, worlds=None, best=nothing, failed=nothing, states=None,
+        judged=None,
+    )  # fmt: skip
 
 
 def learning_view(state: TrainState) -> TrainState:
     """What updates read and change."""
     nothing: Any = None
-    return state._replace(worlds=None, best=nothing, states=None)
+    return state._replace(worlds=None, best=nothing, states=None, judged=None)
 
 
 def playing_view(state: TrainState) -> TrainState:
     """What playing with the best weights reads."""
     nothing: Any = None
-    return state._replace(replay=nothing, worlds=None, failed=nothing, states=None)
+    return state._replace(replay=nothing, worlds=None, failed=nothing, states=None, judged=None)
 
 
 class Episodes(NamedTuple):
@@ -72,6 +82,25 @@ class Episodes(NamedTuple):
 
 class Stopped(Exception):
     """Raised by `between` where a run is to stop before the call is done."""
+
+
+class Beside(Protocol):
+    """Evaluations that are played beside the blocks that follow. Their scores are those of
+    `Program.evaluate` at the same place, to the bit."""
+
+    wanted: bool  # else there is only one where a run of before stopped in the middle of it
+
+    def begin(self, state: TrainState, iteration: int, /) -> TrainState:
+        """The evaluation after `iteration` iterations: from now on `state.judged`."""
+
+    def goes_on(self, state: TrainState, /) -> bool:
+        """Whether another block brings it forward."""
+
+    def end(
+        self, state: TrainState, /, between: Between = nothing
+    ) -> tuple[TrainState, tuple[Score, Any]]:
+        """What `Program.evaluate` returns, once what is left has been played. Where `between`
+        raises, the state is as good as before."""
 
 
 class Program(Protocol):
@@ -103,6 +132,10 @@ class Program(Protocol):
     ) -> tuple[TrainState, tuple[Score, Any]]:
         """Score every seed and keep its weights where they are its best so far (`[S]` booleans).
         Where `between` raises, the state is as good as before."""
+
+    @property
+    def beside(self) -> Beside | None:
+        """None: training waits for evaluations."""
 
     def locate(self, state: TrainState, start: Any, index: int) -> str:
         """The operation that spoils seed `index` in the block from `state` on; empty where the

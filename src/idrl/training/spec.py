@@ -72,6 +72,8 @@ class Evaluation:
     every_steps: int = 250_000  # Table 2
     steps: int = 125_000  # Table 2
     envs: int = 1
+    # Environments on the host: an evaluation is played beside the training that follows it.
+    beside: bool = False
 
     def check(self, where: str) -> None:
         _check_counts(self, where, "every_steps", "steps", "envs")

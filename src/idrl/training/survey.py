@@ -11,7 +11,6 @@ from idrl import ids
 from idrl.agents import Agent
 from idrl.envs.base import mask_of
 from idrl.training.ahead import quick
-from idrl.training.program import TrainState
 
 
 class Survey:
@@ -35,6 +34,6 @@ class Survey:
         does not fill the disk with maps."""
         return self.states is not None and number % max(1, 1 << number.bit_length() >> 5) == 0
 
-    def sigma(self, state: TrainState) -> np.ndarray:
+    def sigma(self, params: Any, prior: Any) -> np.ndarray:
         """`[S, N]`."""
-        return np.asarray(self._ask(state.agent.params, state.agent.prior, self.states))
+        return np.asarray(self._ask(params, prior, self.states))

@@ -13,7 +13,7 @@ import numpy as np
 
 from idrl.training.evaluation import Played, score_of
 from idrl.training.hosted import fleet as fleets
-from idrl.training.hosted.shapes import begun_from
+from idrl.training.hosted.shapes import begun_from, sums_like
 from idrl.training.program import acting_view, learning_view
 
 
@@ -28,7 +28,7 @@ def compile_ahead(program: Any, fresh: bool, iteration: int) -> None:
     state = p._placed(state)
     count = p.seeds * p.envs
     blank = fleets.blank(p.env, count)
-    sums, parcel = p._placed(p._sums_like(state, p._show(blank))), p._packed(blank, 0)
+    sums, parcel = p._placed(sums_like(p, state, p._show(blank))), p._packed(blank, 0)
     if p.host is None:  # else they go by the parts in which the host looks frames up
         for due in sorted(set(c.updates_due) - {0}):
             compile(p._update(due), learning_view(state), sums[1], number, number)
@@ -41,7 +41,8 @@ def compile_ahead(program: Any, fresh: bool, iteration: int) -> None:
     if c.eval_every_steps < c.steps_at(c.total):  # else the first is at the end
         compile(p.evaluator._choose, *p.evaluator.chosen_from(state))
         score = jax.eval_shape(jax.vmap(score_of, 1), _ends(p.seeds))
-        compile(p._keep, state, score)  # which comes from the host
+        fine = p._placed(jax.eval_shape(lambda failed: failed < 0, state.failed))
+        compile(p._keep, state.best, state.agent.params, fine, score)  # that comes from the host
     p._ahead.that_is_all()
 
 

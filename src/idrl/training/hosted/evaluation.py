@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -13,36 +12,15 @@ from idrl.envs.host import HostEnv, Vector
 from idrl.envs.processes import how_many, make_vector
 from idrl.training.ahead import Early, quick
 from idrl.training.batching import over_seeds
-from idrl.training.doing import Between, nothing
+from idrl.training.doing import Between
 from idrl.training.evaluation import Played, Score, score_of
 from idrl.training.hosted import fleet as fleets
 from idrl.training.hosted.fleet import NO_SEED, Fleet, by_seed
 from idrl.training.hosted.parcel import Parcel
-from idrl.training.hosted.window import Window
+from idrl.training.hosted.playing import Act, Episode, Playing, each
 from idrl.training.learner import SAME, SEEDS, Learner
 from idrl.training.program import TrainState
 from idrl.training.seeding import env_seeds, stream
-
-Act = Callable[[Fleet], np.ndarray]
-
-
-def window_episodes(
-    env: HostEnv, vector: Vector, seed: np.ndarray, seeds: int, steps: int, act: Act,
-    between: Between = nothing,
-) -> list[list[tuple[bool, float, int]]]:  # fmt: skip
-    """For each of `seeds`, whose environments lie side by side, `Window.scores` of the episodes
-    that count in a window of `steps`. Who cannot play one of them any more stops."""
-    fleet = fleets.begin(env, vector, seed)
-    windows = [Window(seed.size // seeds, steps) for _ in range(seeds)]
-    nobody, playing = np.full(seed.size, NO_SEED), np.ones(seed.size, bool)
-    while playing.any():
-        between()
-        fleet = fleets.advance(vector, fleet, env.only(playing, act(fleet)), nobody)
-        seen = (fleet.ended, fleet.truncated, fleet.episode_return, fleet.episode_length)
-        for window, *part in zip(windows, *(by_seed(x, seeds) for x in seen), strict=True):
-            window.add(*part)
-        playing = np.concatenate([window.needed for window in windows])
-    return [window.scores() for window in windows]
 
 
 def whole_episodes(
@@ -57,7 +35,7 @@ def whole_episodes(
     ends = _blank(seeds.shape)
     playing, seed = np.ones(len(number), bool), np.full(len(number), NO_SEED)
     while playing.any():
-        action = env.only(playing, act(fleet))
+        action = env.only(playing, each(env, act(fleet), len(number)))
         fleet = fleets.advance(vector, fleet, action, seed)
         over = playing & (fleet.ended | (fleet.episode_length >= limit_steps))
         place = whose[over], number[over]
@@ -143,22 +121,26 @@ class HostEvaluator:
 
     def window(self, state: TrainState, number: Any, between: Between) -> Score:
         """As `evaluation.play`, but several environments count as if one had played (`Window`)."""
+        playing, _ = self.playing(state, state.agent.params, number)
+        return self.summed(playing.finish(between))
+
+    def playing(self, state: TrainState, params: Any, number: Any) -> tuple[Playing, Player]:
+        """The same before its first step, for whoever plays it on, with weights `params`."""
         seeds = env_seeds(state.key, "evaluate", number, self.evaluation.envs)
-        player = _Player(self, state, state.agent.params, number, self.evaluation.envs)
-        return self._play(player, seeds.reshape(-1), self.evaluation.steps, between)
+        player = Player(self, state, params, number, self.evaluation.envs)
+        return self._playing(player, seeds, self.evaluation.steps), player
 
     def window_of_best(self, state: TrainState, steps: int) -> Score:
         """The best weights, scored as `window` does, over `steps` steps."""
         seeds = env_seeds(state.key, "score", 0, self.evaluation.envs)
-        player = _Player(self, state, state.best.params, -1, self.evaluation.envs)
-        return self._play(player, seeds.reshape(-1), steps, nothing)
+        player = Player(self, state, state.best.params, -1, self.evaluation.envs)
+        return self.summed(self._playing(player, seeds, steps).finish())
 
-    def _play(self, player: _Player, seed: np.ndarray, steps: int, between: Between) -> Score:
+    def _playing(self, player: Player, seeds: np.ndarray, steps: int) -> Playing:
         vector = self._vector(self.evaluation.envs)
-        found = window_episodes(self.env, vector, seed, self.seeds, steps, player.act, between)
-        return self._summed(found)
+        return Playing(self.env, vector, seeds.reshape(-1), self.seeds, steps, player.act)
 
-    def _summed(self, found: list[list[tuple[bool, float, int]]]) -> Score:
+    def summed(self, found: list[list[Episode]]) -> Score:
         """Of each seed's episodes."""
         most = max(map(len, found))
         shape = (-(-max(most, 1) // 64) * 64, self.seeds, 1)  # few shapes: each is compiled for
@@ -174,7 +156,7 @@ class HostEvaluator:
         envs = min(episodes, self.evaluation.envs)
         vector = self._vector(envs)
         seeds = env_seeds(state.key, "score", 0, episodes)
-        player = _Player(self, state, state.best.params, -1, envs)
+        player = Player(self, state, state.best.params, -1, envs)
         found = whole_episodes(self.env, vector, seeds, envs, player.act, limit_steps)
         return self._score(jax.tree.map(lambda x: x.T[:, :, None], found))
 
@@ -184,19 +166,26 @@ class HostEvaluator:
         self.vectors = {}
 
 
-class _Player:
+class Player:
     """Acts for all seeds through one evaluation."""
 
     def __init__(
         self, evaluator: HostEvaluator, state: TrainState, params: Any, number: Any, envs: int
     ):
         self.evaluator = evaluator
-        self.fixed = (params, state.agent.prior, state.key)
+        self.params = params
+        self.look(state)
         self.number, self.t = jnp.int32(number), 0
         self.memory = evaluator.learner._spread(evaluator.blank_memory(envs))
 
-    def act(self, fleet: Fleet) -> np.ndarray:
+    def look(self, state: TrainState) -> None:
+        """Where the rest of what it acts by is: training moves it, though it does not change."""
+        self.rest = state.agent.prior, state.key
+
+    def act(self, fleet: Fleet) -> jax.Array:
         parcel = self.evaluator.packed(fleet, self.t)
-        action, self.memory = self.evaluator._choose(*self.fixed, self.memory, parcel, self.number)
+        given = (self.params, *self.rest, self.memory, parcel, self.number)
+        action, self.memory = self.evaluator._choose(*given)
+        action.copy_to_host_async()
         self.t += 1
-        return fleets.for_all(action)
+        return action

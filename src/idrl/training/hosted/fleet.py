@@ -10,7 +10,7 @@ not when a checkpoint happens to be written, because the clock must not decide w
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -70,7 +70,13 @@ def begin(env: HostEnv, vector: Vector, seed: np.ndarray) -> Fleet:
 
 def advance(vector: Vector, fleet: Fleet, action: np.ndarray, seed: np.ndarray) -> Fleet:
     """One step of each; `seed` other than NO_SEED resets with it."""
-    seen = vector.step(action, seed)
+    vector.send(action, seed)
+    return received(vector, fleet, seed)
+
+
+def received(vector: Vector, fleet: Fleet, seed: np.ndarray) -> Fleet:
+    """What the step brought that was sent to `fleet`."""
+    seen = vector.recv()
     lost = seen.life_lost
     anew = seen.reset & (fleet.ended | (seed != NO_SEED))  # else a game goes on after a lost life
     return Fleet(
@@ -118,6 +124,14 @@ def by_seed(x: np.ndarray | None, seeds: int) -> Any:
     return None if x is None else x.reshape(seeds, -1, *x.shape[1:])
 
 
+class Steps(Protocol):
+    """Steps of other environments."""
+
+    def send(self) -> None: ...
+
+    def recv(self) -> None: ...
+
+
 class HostRollout:
     """A stretch of vector steps from `t` on, with the journal kept."""
 
@@ -126,10 +140,17 @@ class HostRollout:
         self.journal = journal
         self.actions = [journal.actions]
 
-    def advance(self, action: np.ndarray) -> Fleet:
+    def advance(self, action: np.ndarray, beside: Steps | None = None) -> Fleet:
+        """One step, and one of `beside` at the same time."""
         seed, since, next_seed, _ = self.journal
         anew = self.fleet.ended & (next_seed != NO_SEED)
-        self.fleet = advance(self.vector, self.fleet, action, np.where(anew, next_seed, NO_SEED))
+        given = np.where(anew, next_seed, NO_SEED)
+        self.vector.send(action, given)
+        if beside is not None:
+            beside.send()
+        self.fleet = received(self.vector, self.fleet, given)
+        if beside is not None:
+            beside.recv()
         self.actions.append(action[None])
         self.t += 1
         if anew.any():

@@ -39,7 +39,7 @@ def locate(program: Any, state: TrainState, start: Any, index: int) -> str:
 
     program._update = watch
     try:
-        program.block(state, start)
+        program.block(state._replace(judged=None), start)  # its evaluation goes on from where it is
     except _Found as found:
         return str(found)
     finally:

@@ -28,6 +28,7 @@ from idrl.training.doing import LEARNING, RANDOM, Between, Doing, Tell, nothing
 from idrl.training.evaluation import Score
 from idrl.training.health import hold
 from idrl.training.hosted import fleet as fleets
+from idrl.training.hosted.beside import BesideTraining
 from idrl.training.hosted.compiling import compile_ahead
 from idrl.training.hosted.env_state import HostEnvState, Shown, Waiting
 from idrl.training.hosted.evaluation import HostEvaluator
@@ -50,6 +51,7 @@ class Hosted(Learner):
     """One run with its environments on the host."""
 
     frames: FrameTape | None
+    beside: BesideTraining
     rows_behind = 1
 
     def __init__(
@@ -66,9 +68,10 @@ class Hosted(Learner):
         self.env = env
         self.frames = FrameTape(self) if env.stack > 1 else None
         self.host = HostReplay(self) if self.learning.replay_place == "host" else None
-        shown = env.shown_shape, env.obs_dtype
-        self.parcel = Parcel(shown, ((4,), np.float32), env.allowed_like)
+        shown, facts = (env.shown_shape, env.obs_dtype), ((4,), np.float32)
+        self.parcel = Parcel(shown, facts, env.allowed_like)
         self.evaluator = HostEvaluator(self, env)
+        self.beside = BesideTraining(self)
         self.vector: Vector | None = None
         self.now: HostEnvState | None = None  # where the vector's environments are
         self.sums: Any = None  # the shapes of what a block sums
@@ -91,7 +94,7 @@ class Hosted(Learner):
             self._prepare = self.host.prepare
         self._hold = jax.jit(over(hold, (SEEDS, SEEDS), SEEDS), donate_argnums=used)
         self._keep = Early(
-            over(over_seeds(self._keep_best), (SEEDS, SEEDS), (SEEDS, SEEDS)),
+            over(over_seeds(self._keep_best), (SEEDS,) * 4, (SEEDS, SEEDS)),
             donate_argnums=used, compiler_options=quick(),
         )  # fmt: skip
 
@@ -169,7 +172,7 @@ class Hosted(Learner):
             state = after._replace(worlds=state.worlds, best=state.best, states=state.states)
         return state if copy is None else self._copy(state, copy), sums
 
-    def _beside(self, call, *args):
+    def _meanwhile(self, call, *args):
         """Begin a call; what is returned waits for its result."""
         if self.thread is None:
             result = call(*args)
@@ -222,7 +225,7 @@ class Hosted(Learner):
     def block(
         self, state: TrainState, start: Any, tell: Tell = nothing
     ) -> tuple[TrainState, tuple[Episodes, dict[str, Any]]]:
-        c = self.cadence
+        c, judged, beside = self.cadence, state.judged, self.beside.of(state)
         state, rollout = self._split(self.bring(state, int(start)), int(start))
         before = self._duplicate(state.agent.params)
         ends, (diagnostics, metrics) = Ends(self.seeds), self._zeros(state, rollout.fleet)
@@ -232,34 +235,46 @@ class Hosted(Learner):
             for step, due in enumerate(dues):
                 t = rollout.t
                 state, diagnostics, action = self._step(self._act, state, rollout, diagnostics)
+                if beside is not None:
+                    beside.choose(state)
                 copy = i + 1 if step == c.vector_steps - 1 and c.copies(i + 1) else None
-                learned = self._beside(self._improve, state, metrics, due, t, done, copy)
+                learned = self._meanwhile(self._improve, state, metrics, due, t, done, copy)
                 done += due
-                ends.add(rollout.advance(fleets.for_all(action)))
+                ends.add(rollout.advance(fleets.for_all(action), beside))
                 state, metrics = learned()
-            tell(Doing(LEARNING, c.steps_at(i + 1), c.steps_at(c.total)))
+            stopping = tell(Doing(LEARNING, c.steps_at(i + 1), c.steps_at(c.total)))
+            beside = None if stopping else beside
         state = self._hold(state, before)
         diagnostics, metrics = jax.device_get((diagnostics, metrics))
-        means = {name: x / ((end - int(start)) * c.updates) for name, x in metrics.items()}
-        means |= {
-            name: x / ((end - int(start)) * c.vector_steps) for name, x in diagnostics.items()
-        }
-        return self._join(state, rollout), (ends.episodes(), means)
+        made = end - int(start)
+        means = {name: x / (made * c.updates) for name, x in metrics.items()}
+        means |= {name: x / (made * c.vector_steps) for name, x in diagnostics.items()}
+        return self._join(state, rollout, judged), (ends.episodes(), means)
 
     def evaluate(
         self, state: TrainState, number: Any, between: Between = nothing
     ) -> tuple[TrainState, tuple[Score, Any]]:
-        env_state: HostEnvState = state.worlds
         score = self.evaluator.window(state, number, between)
-        state, obs = apart(self.host, state._replace(worlds=env_state.waiting))
-        state, better = self._keep(state, score)
-        journal = env_state.journal
-        if int(number) % self.reseed_every == 0:
-            # For the ends of the episodes that are under way; 0 gave those of the start.
-            next_seed = env_seeds(state.key, "env", int(number) + 1, self.envs)
-            journal = journal._replace(next_seed=next_seed.reshape(-1))
-        state = whole(self.host, state, obs)
-        return self._settle(state, env_state, journal=journal), (score, better)
+        given = state.agent.params, state.failed < 0, score
+        return self.decided(self.reseeded(state, int(number)), *given)
+
+    def decided(
+        self, state: TrainState, params: Any, fine: Any, score: Score
+    ) -> tuple[TrainState, tuple[Score, Any]]:
+        """With the `score` of weights `params` told, of the seeds that were fine."""
+        best, better = self._keep(state.best, params, fine, score)
+        return state._replace(best=best), (score, better)
+
+    def reseeded(self, state: TrainState, number: int) -> TrainState:
+        """With new seeds for its environments, where evaluation `number` hands them out."""
+        if number % self.reseed_every:
+            return state
+        before: HostEnvState = state.worlds
+        # For the ends of the episodes that are under way; 0 gave those of the start.
+        seed = env_seeds(state.key, "env", number + 1, self.envs)
+        after = before._replace(journal=before.journal._replace(next_seed=seed.reshape(-1)))
+        self.now = after if self.now is before else self.now
+        return state._replace(worlds=after)
 
     def score_best(self, state: TrainState, episodes: int, limit_steps: int) -> Score:
         return self.evaluator.episodes(state, episodes, limit_steps)
@@ -319,30 +334,18 @@ class Hosted(Learner):
         """The device's part of a state, and the environments."""
         (waiting, fleet, journal), self.now = state.worlds, None
         t = self.cadence.vector_steps_at(iteration)
-        state, obs = apart(self.host, state._replace(worlds=waiting))
+        state, obs = apart(self.host, state._replace(worlds=waiting, judged=None))
         if self.host is not None:
             self.host.take(state, obs)
         return state, HostRollout(self._vector(), fleet, journal, t)
 
-    def _join(self, state: TrainState, rollout: HostRollout) -> TrainState:
+    def _join(self, state: TrainState, rollout: HostRollout, judged: Any = None) -> TrainState:
         if self.host is not None:
             state = whole(self.host, state, self.host.give_back())
         self.now = HostEnvState(state.worlds, rollout.fleet, rollout.close())
-        return state._replace(worlds=self.now)
-
-    def _settle(self, state: TrainState, before: HostEnvState, **changes) -> TrainState:
-        """A state whose environments are where they were `before`."""
-        after = before._replace(waiting=state.worlds, **changes)
-        if self.now is before:
-            self.now = after
-        return state._replace(worlds=after)
+        return state._replace(worlds=self.now, judged=judged)
 
     def _zeros(self, state: TrainState, fleet: Fleet) -> Any:
         """Sums of nothing: of what the acting rule saw, and of the metrics of updates."""
-        like = self._sums_like(state, self._show(fleet))
+        like = sums_like(self, state, self._show(fleet))
         return self._spread(jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), like))
-
-    def _sums_like(self, state: TrainState, shown: Shown) -> Any:
-        if self.sums is None:  # traced once
-            self.sums = sums_like(self, state, shown)
-        return self.sums

@@ -43,6 +43,8 @@ def state_like(program: Any) -> TrainState:
 def sums_like(program: Any, state: TrainState, shown: Shown) -> Any:
     """Of what a block sums: what the acting rule saw, and the metrics of updates. `state`, which is
     the device's part, and `shown` may be shapes."""
+    if program.sums is not None:  # traced once
+        return program.sums
     explore = functools.partial(program._decide, program.agent.spec.explore)
     decide = over_seeds(explore, (0, 0, 0, None))
     _, diagnostics, _ = jax.eval_shape(decide, acting_view(state), state.worlds, shown, 0)
@@ -50,4 +52,5 @@ def sums_like(program: Any, state: TrainState, shown: Shown) -> Any:
     updates = functools.partial(program._updates, count=1)
     _, metrics = jax.eval_shape(updates, state, 2, 0, batches=batches)
     one = jax.ShapeDtypeStruct((program.seeds,), np.float32)
-    return tuple(dict.fromkeys(told, one) for told in (diagnostics, metrics))
+    program.sums = tuple(dict.fromkeys(told, one) for told in (diagnostics, metrics))
+    return program.sums

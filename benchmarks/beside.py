@@ -1,0 +1,94 @@
+"""Evaluations beside training, and training that waits for them: seconds of the same run.
+
+    python -m benchmarks.beside --sleep-ms 4 --set training.envs=4 training.env_processes=4 \
+        evaluation.every_steps=2000 evaluation.steps=2000 evaluation.envs=4
+    python -m benchmarks.beside c51-ids atari/pong --steps 600000 --set training.envs=128 \
+        evaluation.every_steps=100000 evaluation.steps=50000 learning.precision=mixed
+
+The two take turns, in every round in the other order; a first, shorter run of each compiles.
+Seconds are of a whole run, from before its environments are made to the end of its last evaluation,
+and a ratio is within a round. Where the tables of evaluations differ the exit status is 1; on a GPU
+that takes `--deterministic`. `--sleep-ms` is for environments of Gymnasium: every step of theirs
+takes that long, and no processor time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import gymnasium
+
+import idrl
+
+
+class Slow(gymnasium.Wrapper):
+    def __init__(self, env: gymnasium.Env, seconds: float):
+        super().__init__(env)
+        self.seconds = seconds
+
+    def step(self, action):
+        time.sleep(self.seconds)
+        return self.env.step(action)
+
+
+def made(
+    args: argparse.Namespace, steps: int, beside: bool, out: Path
+) -> tuple[float, list[dict[str, str]]]:
+    """The seconds of a run, and its evaluations."""
+    task = args.env
+    if args.sleep_ms:
+
+        def task():
+            return Slow(gymnasium.make(args.env.removeprefix("gym/")), args.sleep_ms / 1000)
+
+    begin = time.perf_counter()
+    run = idrl.train(
+        args.agent, task, steps=steps, seed=args.seed, out=out,
+        settings=[*args.set, f"evaluation.beside={str(beside).lower()}"],
+        deterministic=args.deterministic,
+    )  # fmt: skip
+    seconds = time.perf_counter() - begin
+    with open(run.path / "evaluations.csv", encoding="utf-8", newline="") as file:
+        return seconds, list(csv.DictReader(file))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("agent", nargs="?", default="dqn-ids")
+    parser.add_argument("env", nargs="?", default="gym/CartPole-v1")
+    parser.add_argument("--steps", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--sleep-ms", type=float, default=0.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--deterministic", action="store_true")
+    parser.add_argument("--set", nargs="*", default=[])
+    args = parser.parse_args()
+    ratios, different = [], False
+    with tempfile.TemporaryDirectory() as folder:
+        for r in range(args.rounds + 1):
+            steps = args.steps if r else args.steps // 4
+            found = {
+                beside: made(args, steps, beside, Path(folder) / f"{r}-{beside}")
+                for beside in ((True, False) if r % 2 else (False, True))
+            }
+            (seconds, tables) = zip(found[True], found[False], strict=True)
+            different |= tables[0] != tables[1]
+            said = f"beside {seconds[0]:.1f} s, waiting {seconds[1]:.1f} s"
+            same = f"{len(tables[0])} evaluations {'equal' if tables[0] == tables[1] else 'DIFFER'}"
+            print(f"round {r}" if r else "compiling", said, same, sep="; ", flush=True)
+            if r:
+                ratios.append(seconds[0] / seconds[1])
+    if ratios:
+        spread = f"({min(ratios):.3g} to {max(ratios):.3g})"
+        print(f"beside / waiting: {statistics.median(ratios):.3g} {spread}")
+    return int(different)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
