@@ -86,21 +86,43 @@ def test_bad_arguments_are_told_its_usage(start, tmp_path, arguments):
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.slow
-def test_the_queue_trains_what_the_study_does(start, monkeypatch):
+@pytest.fixture
+def configs(start, monkeypatch):
     pytest.importorskip("ale_py")
-    found = []
 
-    def stop(spec, config, world):
-        found.append(flat(to_dict(config)))
-        raise idrl.IdrlError("enough.")
+    def call(queue):
+        """The runs of a queue, and what each would train."""
+        found = []
 
-    monkeypatch.setattr(api, "_check_here", stop)
-    monkeypatch.setattr(api, "prepare_memory", lambda config: None)  # of this process
-    _, begun = start("runs", "1", queue=SCRIPT.with_name("queue.txt").read_text())
-    for words in begun:
-        main(words[2:])
-    assert len(found) == len(begun) == 12
+        def stop(spec, config, world):
+            found.append(flat(to_dict(config)))
+            raise idrl.IdrlError("enough.")
+
+        monkeypatch.setattr(api, "_check_here", stop)
+        monkeypatch.setattr(api, "prepare_memory", lambda config: None)  # of this process
+        _, begun = start("runs", "1", queue=SCRIPT.with_name(queue).read_text())
+        for words in begun:
+            main(words[2:])
+        assert len(found) == len(begun)
+        return begun, found
+
+    return call
+
+
+@pytest.mark.slow
+def test_precision_is_all_that_differs(configs):
+    _, found = configs("precision.txt")
+    full, mixed = ({c["env"]: c for c in found if c["learning.precision"] == p}
+                   for p in ("full", "mixed"))  # fmt: skip
+    assert [*map(len, (full, mixed))] == [3, 3]
+    for env, config in full.items():
+        assert config | {"learning.precision": "mixed"} == mixed[env]
+
+
+@pytest.mark.slow
+def test_the_queue_trains_what_the_study_does(configs):
+    begun, found = configs("queue.txt")
+    assert len(found) == 12
     study = combinations(parse(find("atari-short")[1], "atari-short"))
     wanted = {(c.config.agent, c.config.env): flat(to_dict(c.config)) for c in study}
     for config, words in zip(found, begun, strict=True):
