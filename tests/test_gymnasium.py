@@ -135,6 +135,27 @@ def test_observations_become_one_array(space, shape, dtype):
         check_env(env.one(), skip_render_check=True)
 
 
+class Words(spaces.Space):
+    """Like MiniGrid's missions: of no shape, and silent about whether it can be flattened."""
+
+
+@pytest.mark.parametrize(
+    ("space", "says"),
+    [
+        (Words(), r"Toy has Words observations of no fixed size; .* makes an array of\."),
+        (spaces.Dict(words=Words(), at=spaces.Discrete(2)), r"FilterObservation\(env, \['at'\]\)"),
+        (
+            spaces.Tuple([spaces.Discrete(2), spaces.Sequence(spaces.Discrete(2))]),
+            r"\(env, \[0\]\)",
+        ),
+    ],
+)
+def test_observations_of_no_fixed_size_are_refused(space, says):
+    toy = type("Toy", (Toy,), {"observation_space": space})
+    with pytest.raises(idrl.IdrlError, match=says):
+        observe_as_array(toy(), "Toy")
+
+
 @pytest.mark.parametrize("name", ["CartPole-v1", "Taxi-v4", "Blackjack-v1"])
 def test_the_checker_passes_on_what_is_wrapped(name):
     if name not in gymnasium.registry:
@@ -459,7 +480,9 @@ def test_what_goes_wrong_is_named(tmp_path, env, says):
     [
         ("gym/CartPol-v1", "did you mean 'CartPole-v1'"),
         ("gym/CartPole-v1?colour=red", "cannot be made"),
-        ("gym/os:CartPole-v1", "unknown Gymnasium environment"),
+        ("gym/FrozenLake-v1?map_name=", "options are written"),
+        ("gym/Nonesuch", "unknown Gymnasium environment 'Nonesuch'; those of other packages"),
+        ("gym/os:CartPole-v1", "write gym/CartPole-v1, and import os before, on the command"),
         ("gym/MountainCarContinuous-v0", "continuous actions"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import difflib
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +17,7 @@ from idrl.envs.adapters.gymnasium_check import MASK, allowed, check_gymnasium, c
 from idrl.envs.host import HostEnv, Seen, Vector
 from idrl.envs.patience import Patience
 from idrl.envs.shown import Wrong, check_actions, check_observation
-from idrl.errors import IdrlError, unknown
+from idrl.errors import IdrlError
 
 
 class GymnasiumEnv(HostEnv):
@@ -235,14 +236,29 @@ def observe_as_array(env: gymnasium.Env, name: str) -> gymnasium.Env:
     or Dict one after the other. uint8 and one-hot codes are kept as uint8, the rest as float32.
     """
     space = env.observation_space
-    if not space.is_np_flattenable:
+    if not _flattens(space):
         raise IdrlError(
             f"{name} has {type(space).__name__} observations of no fixed size; idrl needs some "
-            "that gymnasium.spaces.flatten makes an array of."
+            f"that gymnasium.spaces.flatten makes an array of{_fitting_parts(space)}."
         )
     if 0 in (space.shape or ()) or spaces.flatdim(space) == 0:
         raise IdrlError(f"{name} has observations without a number in them: {space}.")
     return ArrayObservation(env)
+
+
+def _flattens(space: Any) -> bool:
+    try:
+        return space.is_np_flattenable and spaces.flatdim(space) >= 0
+    except NotImplementedError:  # spaces of one's own, such as MiniGrid's missions
+        return False
+
+
+def _fitting_parts(space: Any) -> str:
+    """How to go on with those parts of `space` that can be flattened."""
+    parts = space.spaces if isinstance(space, spaces.Dict | spaces.Tuple) else {}
+    pairs = parts.items() if isinstance(parts, dict) else enumerate(parts)
+    fit = [key for key, part in pairs if _flattens(part)]
+    return f": gymnasium.wrappers.FilterObservation(env, {fit}) keeps what can be" if fit else ""
 
 
 def _box(space: Any, name: str) -> Box:
@@ -273,7 +289,7 @@ def from_id(env_id: str, options: dict[str, Any]) -> GymnasiumEnv:
     """By its ID, with `options` for its constructor."""
     name = f"gym/{env_id}"
     if env_id not in gymnasium.registry:  # nor "module:ID": a name must not import anything
-        raise unknown("Gymnasium environment", env_id, gymnasium.registry)
+        raise _unknown(env_id)
 
     def make(**more: Any) -> gymnasium.Env:
         # The passive checker would warn once for each of the environments of a vector.
@@ -292,6 +308,21 @@ def from_id(env_id: str, options: dict[str, Any]) -> GymnasiumEnv:
         raise
     except Exception as error:  # whatever its constructor makes of the options
         raise IdrlError(f"{name} cannot be made: {_line(error)}.") from None
+
+
+def _unknown(env_id: str) -> IdrlError:
+    module, colon, rest = env_id.partition(":")
+    if colon:
+        return IdrlError(
+            f"'gym/{env_id}' names a module, and names import nothing: write gym/{rest}, and "
+            f"import {module} before, on the command line with --plugin {module}."
+        )
+    close = difflib.get_close_matches(env_id, gymnasium.registry, n=1)
+    meant = f"did you mean {close[0]!r}? Those" if close else "those"
+    return IdrlError(
+        f"unknown Gymnasium environment {env_id!r}; {meant} of other packages, and your own, "
+        "are known when they have been imported, on the command line with --plugin MODULE."
+    )
 
 
 def from_object(env: gymnasium.Env) -> GymnasiumEnv:
@@ -348,4 +379,4 @@ def from_vector(vector: gymnasium.vector.VectorEnv) -> GymnasiumEnv:
 
 
 def _line(error: Exception) -> str:
-    return " ".join(str(error).split()).rstrip(".")
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
