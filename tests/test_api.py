@@ -53,9 +53,12 @@ def test_an_object_a_factory_and_a_name_train_alike(tmp_path):
         len(episode.action),
     )
     assert idrl.explain(runs[0], Corridor(), step=1).decision.mu.shape == (2,)
+    agent = idrl.load(runs[0])
     for call in (idrl.play, idrl.explain, idrl.evaluate):
-        with pytest.raises(idrl.IdrlError, match="environment object"):
-            call(runs[0])
+        for source in (runs[0], agent, agent.save(tmp_path / "agent.safetensors")):
+            with pytest.raises(idrl.IdrlError, match="environment object"):
+                call(source)
+    assert idrl.evaluate(agent, Corridor(), episodes=2).episodes == 2
     idrl.register_env("corridor", Corridor)  # the same again, as by a notebook's cell
     with pytest.raises(idrl.IdrlError, match="exists already"):
         idrl.register_env("corridor", lambda: Corridor())

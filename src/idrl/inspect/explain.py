@@ -7,16 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from idrl.envs.checking import own_env
 from idrl.errors import IdrlError
 from idrl.ids import Decided, Decision
 from idrl.inspect.walking import walk
 from idrl.runs import api
-from idrl.runs.evaluating import check_fits
+from idrl.runs.evaluating import world_of
 from idrl.runs.loading import open_agent
 from idrl.runs.policy import Policy, without
 from idrl.runs.run import Run
-from idrl.storage.folder import RunFolder
 from idrl.system import words
 from idrl.system.arguments import whole
 from idrl.training.seeding import seed_key
@@ -51,12 +49,9 @@ def explain(
         if seed is not None:
             raise IdrlError(f"a loaded agent has its seed: omit seed={seed}.")
     else:
-        if env is None and RunFolder.open(policy.path).read_about().get("env_object"):
-            raise IdrlError("this run was trained on an environment object; pass it as env=….")
         policy = api.load(policy, seed)
-    config = policy.config
-    world = own_env(config.env if env is None else env)
-    check_fits(world, policy.agent.obs_shape, policy.agent.actions)
+    config, agent = policy.config, policy.agent
+    world = world_of(config, env, policy.env_object, agent.obs_shape, agent.actions)
     episode = walk(world, seed_key(policy.seed))
     seen = next(episode)
     for t in range(step):

@@ -6,9 +6,8 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from idrl.envs.checking import own_env
 from idrl.errors import IdrlError
-from idrl.runs.evaluating import check_fits
+from idrl.runs.evaluating import world_of
 from idrl.runs.run import Run, open_run
 from idrl.storage.folder import RunFolder, free_name
 from idrl.system import words
@@ -56,12 +55,10 @@ class Baseline:
         if type(seeds) is not int or seeds < 1:
             raise IdrlError(f"seeds is {seeds!r}; it must be a whole number, 1 or more.")
         about = RunFolder.open(run.path).read_about()
-        if env is None and about.get("env_object"):
-            raise IdrlError("this run was trained on an environment object; pass it as env=….")
         prepare()
         self.name, self.config = name, run.config
-        self.env = own_env(run.config.env if env is None else env)
-        check_fits(self.env, *RunFolder.open(run.path).read_shapes())
+        shapes = RunFolder.open(run.path).read_shapes()
+        self.env = world_of(run.config, env, about.get("env_object"), *shapes)
         self.seeds = range(run.config.seed, run.config.seed + seeds)
         evaluation = run.config.evaluation
         config = {

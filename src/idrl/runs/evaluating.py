@@ -105,7 +105,8 @@ def _of_predictor(
 def _of_policy(policy: Policy, env: Any, how: _Scoring) -> Score:
     prepare()
     config = replace(policy.config, seed=policy.seed, seeds=1)
-    world = _world(config, env, policy.agent.obs_shape, policy.agent.actions)
+    shapes = policy.agent.obs_shape, policy.agent.actions
+    world = world_of(config, env, policy.env_object, *shapes)
     program = make_program(config, world)
     params, prior = jax.tree.map(lambda x: np.asarray(x)[None], (policy.params, policy.prior))
     nothing: Any = None
@@ -121,10 +122,9 @@ def _of_policy(policy: Policy, env: Any, how: _Scoring) -> Score:
 def _of_run(run: Run, env: Any, how: _Scoring) -> Score:
     place = newest_checkpoint(run)
     folder = RunFolder.open(run.path)
-    if env is None and folder.read_about().get("env_object"):
-        raise IdrlError("this run was trained on an environment object; pass it as env=….")
     prepare()
-    world = _world(run.config, env, *folder.read_shapes())
+    env_object = folder.read_about().get("env_object")
+    world = world_of(run.config, env, env_object, *folder.read_shapes())
     agent = make_agent(run.config.spec, *folder.read_shapes())
     check_memory(agent, run.config, world, playing=True)
     program = make_program(run.config, world)
@@ -156,20 +156,23 @@ def _scored_or_latest(state: TrainState, seeds: Sequence[int]) -> TrainState:
     return state._replace(best=state.best._replace(params=params))
 
 
-def _world(config: RunConfig, env: Any, shape: tuple[int, ...], actions: Actions) -> Env | HostEnv:
-    """What to play in."""
+def world_of(
+    config: RunConfig, env: Any, env_object: Any, shape: tuple[int, ...], actions: Actions
+) -> Env | HostEnv:
+    """What to play in; by default what the agent was trained on. An `env_object` may have had
+    wrappers that its name does not tell."""
+    if env is None and env_object:
+        raise IdrlError(
+            "the agent was trained on an environment object, which cannot be made again from its "
+            "name; in Python, pass it as env=…."
+        )
     world = own_env(config.env if env is None else env)
-    check_fits(world, shape, actions)
-    return world
-
-
-def check_fits(world: Env | HostEnv, shape: tuple[int, ...], actions: Actions) -> None:
-    """Refuse an environment that the agent cannot see or act in."""
     if (tuple(world.obs_shape), actions_of(world)) != (shape, actions):
         raise IdrlError(
             f"the agent is for observations of shape {shape} and {in_words(actions)}, but "
             f"{world.name} has {world.obs_shape} and {in_words(actions_of(world))}."
         )
+    return world
 
 
 def _tasks(program: RunProgram, world: Env | HostEnv, config: RunConfig) -> Any:

@@ -69,7 +69,8 @@ def load(
         raise IdrlError(f"at={at} and weights={weights!r} both say which weights: omit one.")
     kept = None if at is None else find_kept(RunFolder.open(run.path), at)
     place = newest_checkpoint(run)
-    agent = make_agent(run.config.spec, *RunFolder.open(run.path).read_shapes())
+    folder = RunFolder.open(run.path)
+    agent = make_agent(run.config.spec, *folder.read_shapes())
     count = run.config.seeds
     scores = checkpoint.restore(place, jax.ShapeDtypeStruct((count,), np.float32), "best/score")
     if seed is None:
@@ -90,4 +91,5 @@ def load(
     params = checkpoint.restore(place, like.params, sources[0])
     prior = checkpoint.restore(place, like.prior, sources[1])
     params, prior = jax.tree.map(lambda x: x[index], (params, prior))
-    return Policy(config, agent, params, prior, config.seed + index)
+    env_object = bool(folder.read_about().get("env_object"))
+    return Policy(config, agent, params, prior, config.seed + index, env_object)

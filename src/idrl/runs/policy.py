@@ -21,7 +21,7 @@ from idrl.runs.sb3 import Sb3Model
 from idrl.runs.sizing import memory, parameters, shapes
 from idrl.schema import to_dict
 from idrl.storage.arrays import check_finite, read_arrays, read_metadata, write_arrays
-from idrl.storage.files import count, parse_json, shapes_of, sync
+from idrl.storage.files import count, flag, parse_json, shapes_of, sync
 from idrl.storage.folder import FORMAT
 from idrl.storage.older import in_todays_words
 from idrl.system import plugins, words
@@ -34,9 +34,14 @@ _RUN_FORMAT = {1: 2, MODEL_FORMAT: FORMAT}  # whose words each has; 1 does not t
 class Policy:
     """A trained agent: one seed's weights and the rules of its agent. `idrl.load` makes one."""
 
-    def __init__(self, config: RunConfig, agent: Agent, params: Any, prior: Any, seed: int):
+    def __init__(
+        self, config: RunConfig, agent: Agent, params: Any, prior: Any, seed: int,
+        env_object: bool = False,
+    ):  # fmt: skip
+        """`env_object`: it was trained on an object, of which `config.env` is but a title."""
         check_finite((params, prior), f"the weights of seed {seed}")
         self.config, self.agent, self.seed = config, agent, seed
+        self.env_object = env_object
         self.params, self.prior = params, prior
         self._draws = 0  # calls that drew by chance, without a seed of their own
         self._evaluate = jax.jit(lambda *args: self._choose(agent.spec.evaluate, False, *args))
@@ -61,6 +66,7 @@ class Policy:
             "obs_shape": list(self.agent.obs_shape),
             **to_table(self.agent.actions),
             "seed": self.seed,
+            "env_object": self.env_object,
             "plugins": plugins.record(modules_of(self.config)),
         }
         draft = path.with_name(f".{path.name}.draft-{os.getpid()}")
@@ -244,4 +250,7 @@ def load_policy(path: Path) -> Policy:
     seed = about.get("seed")
     if not count(2**31)(seed):
         raise IdrlError(f"{name} does not say which seed its agent is of.")
-    return Policy(config, agent, tree["params"], tree["prior"], seed)
+    env_object = about.get("env_object", False)
+    if not flag(env_object):
+        raise IdrlError(f"{name} says env_object = {words.value(env_object)}, which is not valid.")
+    return Policy(config, agent, tree["params"], tree["prior"], seed, env_object)

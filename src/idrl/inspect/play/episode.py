@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from idrl.agents.telling import told
-from idrl.envs import Env, HostEnv, View, make_env
-from idrl.envs.checking import own_env
+from idrl.envs import Env, HostEnv, View
 from idrl.errors import IdrlError
 from idrl.inspect.play.candidates import in_words
 from idrl.inspect.play.recorder import DecisionRecorder, Thought
@@ -20,11 +19,10 @@ from idrl.inspect.play.sigma import SigmaMap, read_sigma
 from idrl.inspect.play.views import drawn, small, view
 from idrl.inspect.walking import walk
 from idrl.report.decisions import COLUMNS
-from idrl.runs.evaluating import check_fits
+from idrl.runs.evaluating import world_of
 from idrl.runs.loading import load, open_agent
 from idrl.runs.policy import Policy
 from idrl.runs.run import Run
-from idrl.storage.folder import RunFolder
 from idrl.system import words
 from idrl.system.arguments import whole
 from idrl.training.seeding import seed_key
@@ -168,19 +166,12 @@ def _played(
                 raise IdrlError(f"a loaded agent has its seed and weights: omit {name}={value}.")
         policy, held, recorded = source, "", None
     else:
-        run = source
-        if env is None and RunFolder.open(run.path).read_about().get("env_object"):
-            raise IdrlError(
-                f"{str(run.path)!r} was trained on an environment object, which cannot be made "
-                "again from its name; from Python, idrl.play(run, env=that_object) plays it."
-            )
-        policy = load(run, seed, weights, at=at)
+        policy = load(source, seed, weights, at=at)
         held = f", {weights} weights" if at is None else f", after {at:,} steps"
-        recorded = read_sigma(run.path, policy.seed)
-    config = policy.config
-    world = make_env(config.env) if env is None else own_env(env)
+        recorded = read_sigma(source.path, policy.seed)
+    config, agent = policy.config, policy.agent
+    world = world_of(config, env, policy.env_object, agent.obs_shape, agent.actions)
     name = config.env if env is None else world.name
-    check_fits(world, policy.agent.obs_shape, policy.agent.actions)
     recorder = DecisionRecorder(policy.agent, acting)
     episode = recorded_episode(recorder, policy, _drawn(world), name, max_steps, number=number)
     held += f", episode {number}" if number else ""
