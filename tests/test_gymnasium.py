@@ -480,6 +480,7 @@ def test_what_goes_wrong_is_named(tmp_path, env, says):
     [
         ("gym/CartPol-v1", "did you mean 'CartPole-v1'"),
         ("gym/CartPole-v1?colour=red", "cannot be made"),
+        ("gym/FrozenLake-v1?map_name=9x9", "cannot be made: KeyError: '9x9'."),
         ("gym/FrozenLake-v1?map_name=", "options are written"),
         ("gym/Nonesuch", "unknown Gymnasium environment 'Nonesuch'; those of other packages"),
         ("gym/os:CartPole-v1", "write gym/CartPole-v1, and import os before, on the command"),
@@ -493,6 +494,16 @@ def test_bad_names_are_one_sentence(name, says, tmp_path, monkeypatch, capsys):
     assert says in error
     assert error.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_a_warning_of_gymnasium_is_shown_without_its_colour(tmp_path, monkeypatch, capsys):
+    gymnasium.register("Aged-v1", Toy)
+    gymnasium.register("Aged-v2", Toy)
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "td3", "gym/Aged-v1"]) == 2
+    assert "idrl: WARN: The environment Aged-v1 is out of date." in capsys.readouterr().err
+    for version in (1, 2):
+        del gymnasium.registry[f"Aged-v{version}"]
 
 
 def test_a_factory_must_make_new_ones(tmp_path):

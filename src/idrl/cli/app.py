@@ -21,7 +21,7 @@ from idrl.cli.report import add_parsers as add_reports
 from idrl.cli.sweep import add_parser as add_sweep
 from idrl.cli.training import trained
 from idrl.errors import IdrlError, RunFailed, nearest
-from idrl.system import plugins
+from idrl.system import plugins, words
 from idrl.system.printing import Printer, outputs
 from idrl.system.signals import interruptible, last_resort
 
@@ -153,7 +153,7 @@ def _guarded(arguments: Sequence[str] | None, errors: Printer) -> int:
         errors.say("stopped halfway; continue runs with --resume.")
 
     def warned(message, category, filename, lineno, file=None, line=None) -> None:
-        errors.say(message)
+        errors.say(words.colourless(str(message)))  # Gymnasium's own are yellow
 
     try:
         with warnings.catch_warnings(), last_resort(farewell), interruptible(errors.show_cursor):

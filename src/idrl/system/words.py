@@ -25,6 +25,11 @@ def visible(text: str, keep: str = "") -> str:
     return "".join(c if c.isprintable() or c in keep else _escaped(c) for c in text)
 
 
+def colourless(text: str) -> str:
+    """Without the colours of a terminal; other escape sequences stay, to be made visible."""
+    return re.sub(r"\x1b\[[\d;]*m", "", text)
+
+
 def _escaped(letter: str) -> str:
     return letter.encode("unicode_escape").decode("ascii")
 

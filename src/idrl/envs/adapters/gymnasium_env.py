@@ -17,7 +17,7 @@ from idrl.envs.adapters.gymnasium_check import MASK, allowed, check_gymnasium, c
 from idrl.envs.host import HostEnv, Seen, Vector
 from idrl.envs.patience import Patience
 from idrl.envs.shown import Wrong, check_actions, check_observation
-from idrl.errors import IdrlError
+from idrl.errors import IdrlError, in_a_line
 
 
 class GymnasiumEnv(HostEnv):
@@ -302,12 +302,12 @@ def from_id(env_id: str, options: dict[str, Any]) -> GymnasiumEnv:
         return GymnasiumEnv(make, name, None if "render_mode" in options else drawing)
     except gymnasium.error.DependencyNotInstalled as error:
         extras = [extra for extra in ("box2d", "mujoco") if extra in str(error).lower()]
-        needs = f"pip install 'idrl[{extras[0]}]'" if extras else _line(error)
+        needs = f"pip install 'idrl[{extras[0]}]'" if extras else in_a_line(error)
         raise IdrlError(f"{name} needs a package that is not installed: {needs}.") from None
     except IdrlError:
         raise
     except Exception as error:  # whatever its constructor makes of the options
-        raise IdrlError(f"{name} cannot be made: {_line(error)}.") from None
+        raise IdrlError(f"{name} cannot be made: {in_a_line(error)}.") from None
 
 
 def _unknown(env_id: str) -> IdrlError:
@@ -339,7 +339,7 @@ def from_object(env: gymnasium.Env) -> GymnasiumEnv:
                     return gymnasium.make(env.spec)
             except Exception:
                 raise IdrlError(
-                    f"{env} cannot be copied ({_line(error)}); pass a function that makes one."
+                    f"{env} cannot be copied ({in_a_line(error)}); pass a function that makes one."
                 ) from None
 
     return GymnasiumEnv(duplicate)
@@ -376,7 +376,3 @@ def from_vector(vector: gymnasium.vector.VectorEnv) -> GymnasiumEnv:
     env = GymnasiumEnv(make)
     env.side_by_side = count
     return env
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
