@@ -122,7 +122,7 @@ class Policy:
     def predict(
         self, obs: Any, mask: Any = None, deterministic: bool = True, *, seed: int | None = None
     ) -> np.ndarray:
-        """Actions for one observation or a batch.
+        """Actions for one observation or a batch: numbers from 0, or flat arrays of a box.
 
         They are chosen by the rule the agent is evaluated with (greedy on the mean of the heads;
         Bootstrapped DQN: their vote).
