@@ -102,6 +102,12 @@ def test_an_evaluation_that_ended_later_says_what_it_is_of():
     assert "evaluation 3 at 4,000,000 frames" in run.lines()[-1]
 
 
+def test_a_line_whose_speed_is_not_known_names_none():
+    run = Watched()
+    run.update(2_000_000, score=1.5)
+    assert " – frames/s " in run.lines()[-1]
+
+
 def test_lines_of_a_long_run_are_few():
     run = Watched()
     run.update(50_000)

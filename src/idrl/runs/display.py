@@ -182,8 +182,8 @@ class LiveDisplay:
     def _print(self, steps: int, config: RunConfig, speed: float) -> None:
         unit, scale = unit_of(config.env)
         self.shown, left = self.clock(), self._left(steps, config)
-        rate = speed * config.seeds * scale
-        text = f"{steps * scale:>10,} {unit} {rate:>9,.0f} {unit}/s   {self._numbers()}"
+        rate = f"{speed * config.seeds * scale:,.0f}" if speed else "–"  # too short to be known
+        text = f"{steps * scale:>10,} {unit} {rate:>9} {unit}/s   {self._numbers()}"
         self.console.print(f"{text}   {left}" if left else text, soft_wrap=True)
 
 
