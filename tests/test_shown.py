@@ -1,5 +1,7 @@
 """What is printed: numbers, intervals and tables, at any width, and only what means something."""
 
+import io
+
 import numpy as np
 import pytest
 from rich.console import Console
@@ -9,6 +11,7 @@ from idrl.agents.telling import told
 from idrl.cli import listing
 from idrl.cli.app import main
 from idrl.report.statistics import Estimate, mean_bounds, mean_over_seeds, short
+from idrl.system.printing import Printer
 from idrl.system.tables import TextTable
 
 
@@ -67,6 +70,19 @@ def test_columns_that_do_not_fit_follow_below():
         assert text.count("0.99 (0.98 to 1.00)") == 4
         assert text.count("1,234") == 2
         assert "A note." in text
+
+
+@pytest.mark.parametrize("width", [30, 40, 80])
+def test_columns_are_as_wide_as_an_ascii_output_spells_them(width):
+    output = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    heads = ["action", "μ", "σ", "ρ²", "Δ̂", "Δ̂²/I"]
+    rows = [["0", "0.3499", "0.07987", "σ 12345", "0.5374", "45.35"]]
+    Printer(file=output, width=width).print(TextTable(heads, rows))
+    output.flush()
+    text = output.buffer.getvalue().decode()
+    for cell in ("0.07987", "sigma 12345", "rho^2", "Delta^2/I"):
+        assert f" {cell} |" in text, "no cell is broken"
+    assert max(map(len, text.splitlines())) <= width
 
 
 @pytest.mark.parametrize("width", [40, 60, 200])

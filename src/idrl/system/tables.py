@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from rich.cells import cell_len
@@ -28,7 +28,20 @@ class TextTable:
     below: Sequence[Sequence[str]] = field(default_factory=tuple)  # rows under a line of their own
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
-        room = options.max_width
+        def spelled(texts: Sequence[str]) -> list[str]:
+            plain = {"markup": False, "emoji": False, "highlight": False}
+            return [console.render_str(text, **plain).plain for text in texts]
+
+        # Widths are of what is shown: an output in ASCII takes five letters for a σ.
+        shown = replace(
+            self,
+            heads=spelled(self.heads),
+            rows=[*map(spelled, self.rows)],
+            below=[*map(spelled, self.below)],
+        )
+        yield from shown._lines(console, options.max_width)
+
+    def _lines(self, console: Any, room: int) -> Iterator[Any]:
         heads = list(self.heads)
         if 1 + sum(self._widths(heads)) > room:
             heads = [self._wrapped(i) for i in range(len(heads))]
