@@ -278,6 +278,8 @@ def test_load_predicts_and_explains(trained):
         (["train", "dqn", "deep_sea/0"], "the size is a whole number from 2 to 200"),
         (["train", "dqn", ""], "unknown environment ''"),
         (["train", "", "deep_sea/4"], "unknown agent ''"),
+        (["train", "deep_sea/4"], "'deep_sea/4' is an environment; an agent comes before it"),
+        (["train", "cartpole", "dqn"], "'cartpole' is an environment; an agent comes before it"),
         (["train", "dqn-ids", "deep_sea/4", "--set", "heads.q.k=1"], "at least 2"),
         (["train", "c51-ids", "deep_sea/4", "--set", "heads.z.v_min=5"], "v_min must be"),
         (["train", "dqn", "deep_sea/4", "--set", "heads.q.kk=1"], "did you mean 'k'"),

@@ -9,11 +9,11 @@ from typing import Any
 
 from idrl.agents import AgentSpec, declared
 from idrl.agents.optimisers import Optimiser
-from idrl.agents.registry import presets_of
+from idrl.agents.registry import agent_names, presets_of
 from idrl.agents.rule_base import Rule
 from idrl.agents.spec import Learning
 from idrl.config.presets import preset
-from idrl.envs.declaring import steps_of, under_preset
+from idrl.envs.declaring import find, steps_of, under_preset
 from idrl.envs.families import DEFAULT
 from idrl.errors import IdrlError
 from idrl.networks.heads import Head
@@ -82,6 +82,10 @@ def resolve(
             f"the config file is for {file['env']!r}, which says what is played: omit the preset."
         )
     agent = str(file.get("agent", default_agent if agent is None else agent))
+    if agent not in agent_names() and find(agent) is not None:
+        raise IdrlError(
+            f"{agent!r} is an environment; an agent comes before it, as {default_agent!r}."
+        )
     env = under_preset(str(file.get("env", default_env if env is None else env)), named)
     changes = [*map(current_names, changes), *in_frames(frames, env)]
     if any(name in change for change in changes for name in ("agent", "env")):
