@@ -1,10 +1,13 @@
 """Regret where the best return is known: optima by hand, columns, sums, summary."""
 
+import shutil
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from rich.console import Console
+from run_folders import write_csv
 
 import idrl
 from idrl.envs import make_env
@@ -16,6 +19,7 @@ from idrl.envs.tabular import FOREVER
 from idrl.report.regret import cumulative
 from idrl.report.statistics import iqm, mean_over_seeds, share_interval
 from idrl.runs.display import summary
+from idrl.storage.records import read_evaluations
 
 KEY = jax.random.key(0)
 SMALL = {
@@ -161,6 +165,17 @@ def test_the_summary_has_intervals_over_seeds(run):
     assert str(mean_over_seeds(totals)) in text
     assert "IQM" in text
     assert "of 2 seeds (95%:" in text
+    assert "in the last evaluation" in text
+
+
+def test_a_summary_without_a_scored_evaluation_says_nothing_of_its_regret(run, tmp_path):
+    folder = shutil.copytree(run.path, tmp_path / "run")
+    rows = read_evaluations(folder)
+    unscored = {"episodes": 0, "return_mean": "", "best": "", "regret": ""}
+    write_csv(folder / "evaluations.csv", [row | unscored for row in rows])
+    text = shown(idrl.open_run(folder))
+    assert "summed over" in text
+    assert "in the last evaluation" not in text
 
 
 # -- statistics ---------------------------------------------------------------------------------

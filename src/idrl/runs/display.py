@@ -248,9 +248,10 @@ def summary(run: Run) -> TextTable:
             notes.append(_solved(found[_SOLVED]))
     if _REGRET in found:
         last = numbers(list(latest.values()), "regret")
+        said = f"; in the last evaluation {mean_over_seeds(last)} per episode"
         notes.append(
             "Regret: the best policy's expected return less what acting earned, summed over "
-            f"episodes; in the last evaluation {mean_over_seeds(last)} per episode."
+            f"episodes{said if np.isfinite(last).any() else ''}."
         )
     heads = ["seed", *found, *marks]
     title = words.title(run.config.agent, run.config.env)
