@@ -217,6 +217,24 @@ def test_an_evaluation_is_deterministic_where_it_is_asked_or_the_run_was(
     assert told == [True] * asked, "before anything is computed"
 
 
+def test_compiled_programs_are_kept_only_where_they_can_be(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert devices._cache() == tmp_path / "cache/idrl/xla"
+    with monkeypatch.context() as read_only:
+        read_only.setattr(os, "access", lambda path, mode: False)
+        assert devices._cache() is None
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert devices._cache() is None
+
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(devices.Path, "home", homeless)
+    assert devices._cache() is None
+
+
 def test_deterministic_too_late_is_refused_on_a_gpu(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "")
     monkeypatch.setattr(devices, "_started", lambda: True)

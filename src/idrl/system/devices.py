@@ -27,10 +27,23 @@ def prepare(deterministic: bool = False) -> None:
         _same_bits()
     _use_all_cores()
     if getattr(jax.config, "jax_compilation_cache_dir", None) is None:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "idrl" / "xla"
+        cache = _cache()
+        if cache is None:
+            return
         jax.config.update("jax_compilation_cache_dir", str(cache))
         if getattr(jax.config, _LEAST) == _JAXS_OWN_S:
             jax.config.update(_LEAST, _WORTH_KEEPING_S)
+
+
+def _cache() -> Path | None:
+    """Where compiled programs are kept. None where that cannot be written: of each program JAX
+    would say so."""
+    try:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "idrl" / "xla"
+        cache.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # RuntimeError: there is no home
+        return None
+    return cache if os.access(cache, os.W_OK | os.X_OK) else None
 
 
 def sharing(seeds: int, devices: int) -> int:
