@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from run_folders import made_up_run
 
 import idrl
 from idrl.cli.app import main
@@ -330,6 +332,24 @@ def test_bad_input_is_one_sentence_and_status_2(arguments, says, tmp_path, capsy
     assert error.count("\n") == 1
     assert "Traceback" not in error
     assert sorted(tmp_path.rglob("*")) == before, "nothing may be written"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["explain", MODEL, "--png", "e.png"], ["play", MODEL], ["play", MODEL, "--video", "e.gif"],
+        ["bandit"], ["bandit", "regret"], ["report", "run"], ["export", MODEL, "e.stablehlo"],
+    ],
+)  # fmt: skip
+def test_a_folder_that_cannot_be_written_is_refused(arguments, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made_up_run(tmp_path / "run")
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert main(arguments) == 2
+    assert re.fullmatch(
+        r"idrl: '[^']+' cannot be written: .* is not writable\.\n", capsys.readouterr().err
+    )
+    assert not [path for path in tmp_path.iterdir() if path.is_file()]
 
 
 def test_explain_refuses_a_step_past_the_end(trained, capsys):

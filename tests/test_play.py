@@ -235,7 +235,7 @@ def test_a_long_episode_is_packed_more_coarsely(episode, tmp_path, monkeypatch):
     ("arguments", "sentence"),
     [
         (["--video", "x.avi"], "must end in .mp4 or .gif"),
-        (["--page", "nowhere/x.html"], "is not a file that can be written"),
+        (["--page", "nowhere/x.html"], "there is no folder 'nowhere'"),
         (["--seed", "9"], "the run has seeds 0 to 1, not 9"),
         (["--max-steps", "0"], "is not a whole number, 1 or more"),
     ],

@@ -239,12 +239,11 @@ def _explain(options, console) -> int:
 
 def _check_picture(target: Path) -> None:
     """Refuse what cannot be drawn before anything is computed."""
-    if target.is_dir():
-        raise IdrlError(f"--png {str(target)!r} is a folder; name a file in it.")
-    if target.suffix.lower() not in (".png", ".svg", ".pdf"):
+    from idrl.storage.files import check_writable
+
+    if not target.is_dir() and target.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise IdrlError(f"--png {str(target)!r} must end in .png, .svg or .pdf.")
-    if not target.parent.is_dir():
-        raise IdrlError(f"there is no folder {str(target.parent)!r} for the picture.")
+    check_writable(target)
 
 
 def _list(options, console) -> int:

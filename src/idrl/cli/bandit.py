@@ -97,11 +97,12 @@ def _regret(options, console) -> int:
 
 
 def _picture(path: str) -> Path:
+    from idrl.storage.files import check_writable
+
     target = Path(path)
     if target.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise IdrlError(f"--out {path!r} must end in .png, .pdf or .svg.")
-    if not target.parent.is_dir():
-        raise IdrlError(f"there is no folder {str(target.parent)!r} for the picture.")
+    check_writable(target)
     return target
 
 

@@ -19,7 +19,7 @@ from idrl.report.reading import LeftOut, frozen_seeds, read_runs, shown_path
 from idrl.report.reference import for_task, read_reference
 from idrl.report.sheets import Sheet
 from idrl.report.tables import sheets
-from idrl.storage.files import check_plain, read_json, read_text, write_whole
+from idrl.storage.files import check_plain, check_writable, read_json, read_text, write_whole
 from idrl.system import words
 
 AnyPath = str | PathLike[str]
@@ -76,7 +76,7 @@ def make_report(
             raise IdrlError(
                 f"{str(out / name)!r} is not part of an earlier report; choose another -o."
             )
-    out.mkdir(parents=True, exist_ok=True)
+    _make(out)
     check_plain(out)
     for name in earlier:
         shutil.rmtree(out / name, ignore_errors=True)
@@ -131,6 +131,14 @@ def _earlier(out: Path) -> list[str]:
         raise IdrlError(
             f"-o {str(out)!r} holds other files than a report's; choose a new or an empty folder."
         ) from None
+
+
+def _make(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise IdrlError(f"-o {str(out)!r} cannot be made: {error.strerror}.") from None
+    check_writable(out / MARK)
 
 
 def _names(found: list[Section]) -> list[str]:

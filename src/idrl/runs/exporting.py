@@ -21,7 +21,7 @@ from jax.interpreters import partial_eval
 from idrl import onnx
 from idrl.actions import Box
 from idrl.errors import IdrlError, in_a_line
-from idrl.storage.files import open_plain, sync
+from idrl.storage.files import check_writable, open_plain, sync
 from idrl.system import words
 from idrl.system.version import VERSION
 
@@ -100,10 +100,7 @@ def check_target(path: Path) -> None:
         raise IdrlError(f"{name} cannot be written: {error.strerror}.") from None
     if exists:
         raise IdrlError(f"{name} exists already; choose another name.")
-    if not path.parent.is_dir():
-        raise IdrlError(f"there is no folder {str(path.parent)!r} to write {path.name!r} to.")
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise IdrlError(f"{name} cannot be written: {str(path.parent)!r} is not writable.")
+    check_writable(path)
 
 
 def write_new(path: Path, data: bytes) -> None:

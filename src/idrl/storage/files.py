@@ -97,6 +97,18 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def check_writable(path: Path) -> None:
+    """Refuse a place that no file can be written to, before any work is done for it. A file may be
+    there: it is replaced."""
+    name, folder = repr(str(path)), path.parent
+    if os.path.isdir(path):  # False also where a name is too long for one
+        raise IdrlError(f"{name} is a folder; name a file in it.")
+    if not os.path.isdir(folder):
+        raise IdrlError(f"there is no folder {str(folder)!r} to write {path.name!r} to.")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise IdrlError(f"{name} cannot be written: {str(folder)!r} is not writable.")
+
+
 def write_whole(path: Path, text: str) -> None:
     """The new text, or after whatever happens the old one."""
     draft = path.with_name(f".{path.name}.draft")

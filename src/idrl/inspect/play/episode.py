@@ -23,6 +23,7 @@ from idrl.runs.evaluating import world_of
 from idrl.runs.loading import load, open_agent
 from idrl.runs.policy import Policy
 from idrl.runs.run import Run
+from idrl.storage.files import check_writable
 from idrl.system import words
 from idrl.system.arguments import whole
 from idrl.training.seeding import seed_key
@@ -149,8 +150,7 @@ def play(
 def _target(path: str | Path) -> Path:
     """Refuse what cannot be written before anything is played."""
     target = Path(path)
-    if not target.parent.is_dir() or target.is_dir():
-        raise IdrlError(f"{str(target)!r} is not a file that can be written: name one in a folder.")
+    check_writable(target)
     return target
 
 
