@@ -246,6 +246,16 @@ def test_bad_input_gets_a_sentence(arguments, sentence, run, capsys):
 
 
 @pytest.mark.slow
+def test_a_run_of_one_seed_names_it(tmp_path):
+    settings = {name: TINY[name] for name in ("trunk", "evaluation", "learning")}
+    run = idrl.train(
+        "dqn", "deep_sea/4", steps=100, seed=5, out=tmp_path / "run", settings=settings
+    )
+    with pytest.raises(idrl.IdrlError, match="the run has seed 5, not 0"):
+        idrl.load(run, 0)
+
+
+@pytest.mark.slow
 def test_an_mp4_without_ffmpeg_says_what_to_do(run, capsys, monkeypatch):
     monkeypatch.setattr("idrl.inspect.play.video._ffmpeg", lambda: None)
     assert main(["play", str(run.path), "--video", "x.mp4"]) == 2

@@ -78,7 +78,8 @@ def load(
     elif seed in run.seeds:
         index = seed - run.config.seed
     else:
-        raise IdrlError(f"the run has seeds {run.seeds[0]} to {run.seeds[-1]}, not {seed}.")
+        held = f"seeds {run.seeds[0]} to {run.seeds[-1]}" if count > 1 else f"seed {run.seeds[0]}"
+        raise IdrlError(f"the run has {held}, not {seed}.")
     example = jax.ShapeDtypeStruct((count, 1, *agent.obs_shape), np.float32)
     keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), count))
     like = jax.eval_shape(jax.vmap(agent.init), keys, example)
