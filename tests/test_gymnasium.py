@@ -484,6 +484,7 @@ def test_what_goes_wrong_is_named(tmp_path, env, says):
         ("gym/FrozenLake-v1?map_name=", "options are written"),
         ("gym/Nonesuch", "unknown Gymnasium environment 'Nonesuch'; those of other packages"),
         ("gym/os:CartPole-v1", "write gym/CartPole-v1, and import os before, on the command"),
+        ("gym/ALE/Nothing-v9", "add --plugin ale_py, or use atari/GAME"),
         ("gym/MountainCarContinuous-v0", "continuous actions"),
     ],
 )

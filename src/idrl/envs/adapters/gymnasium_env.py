@@ -317,6 +317,11 @@ def _unknown(env_id: str) -> IdrlError:
             f"'gym/{env_id}' names a module, and names import nothing: write gym/{rest}, and "
             f"import {module} before, on the command line with --plugin {module}."
         )
+    if env_id.startswith("ALE/"):
+        return IdrlError(
+            f"gym/{env_id} has to be registered by ale-py: add --plugin ale_py, or use atari/GAME, "
+            "as 'atari/pong'."
+        )
     close = difflib.get_close_matches(env_id, gymnasium.registry, n=1)
     meant = f"did you mean {close[0]!r}? Those" if close else "those"
     return IdrlError(
