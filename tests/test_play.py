@@ -10,9 +10,11 @@ import pytest
 from gymnasium import spaces
 
 import idrl
+from idrl.agents import declared
 from idrl.cli.app import main
 from idrl.envs import make_env
 from idrl.envs.families.deep_sea import DIVER, TRAIL, TREASURE
+from idrl.inspect.play import episode as episode_module
 from idrl.inspect.play import packing
 from idrl.inspect.play.episode import play
 from idrl.inspect.play.page import LIMIT, coarser, write_page
@@ -89,6 +91,14 @@ def test_an_episode_is_what_the_agent_thought(run, episode):
     first = np.zeros(env.obs_shape, np.uint8)
     first[0, 0] = 1
     assert policy.explain(first).mu == pytest.approx(episode.mu[0], rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("agent", "rule"),
+    [("c51-ids", "ids"), ("dqn", "epsilon_greedy"), ("noisynet-dqn", "noisy greedy")],
+)
+def test_an_exploring_rule_is_not_called_as_the_greedy_one(agent, rule):
+    assert episode_module._named(declared(agent)) == rule
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from idrl.agents import AgentSpec
 from idrl.agents.telling import told
 from idrl.envs import Env, HostEnv, View
 from idrl.errors import IdrlError
@@ -178,6 +179,12 @@ def _played(
     return episode._replace(title=f"{episode.title}{held}", sigma_map=recorded)
 
 
+def _named(spec: AgentSpec) -> str:
+    """The exploring rule. Greedy in noisy weights, it is compared with greedy in their means."""
+    noisy = any(getattr(head, "noisy", 0) for head in spec.heads.values())
+    return "noisy greedy" if noisy and spec.explore.kind == "greedy" else spec.explore.kind
+
+
 def recorded_episode(
     recorder: DecisionRecorder, policy: Policy, world: Env | HostEnv, name: str, max_steps: int,
     advance: Callable | None = None, number: int = 0,
@@ -200,7 +207,7 @@ def recorded_episode(
     return Episode(
         title=f"{title}, seed {policy.seed}",
         seed=policy.seed,
-        rule=rule.kind,
+        rule=_named(config.spec),
         acting=recorder.acting,
         lam=float(getattr(rule, "lam", 0.1)),
         ended=sight.over,
