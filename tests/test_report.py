@@ -139,6 +139,7 @@ def test_a_report_is_whole_and_is_written_over_only_by_another(atari, capsys):
     page = (folder / "index.html").read_text()
     assert "src=" not in page.split("<script>")[0]  # nothing is fetched
     assert "published" in page
+    assert "<summary>Settings of the runs</summary>" in page  # of one run or more
     # Each band and interval says what it is.
     assert "bands: lowest to highest seed; of sample efficiency and profiles 95% bootstrap" in page
     assert text.count("; bands: 95% bootstrap intervals\n") == 2

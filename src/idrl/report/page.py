@@ -83,7 +83,7 @@ def _section(part: ReportPart, charts: dict[str, Any]) -> str:
     return (
         f"<section><h2>{html.escape(part.section.title)}</h2>"
         f'<div class="charts">{figures}</div>{tables}'
-        f"<details><summary>Settings of the {len(part.configs)} runs</summary><ul>{runs}</ul>"
+        f"<details><summary>Settings of the runs</summary><ul>{runs}</ul>"
         "</details></section>"
     )
 
