@@ -14,7 +14,9 @@ from idrl.storage import sinks
 from idrl.storage.folder import RunFolder
 
 FAKE = '''
-"""Stands in for W&B: keeps what it is told in `runs`."""
+"""Stands in for W&B: keeps what it is told in `runs`, and links to a log elsewhere."""
+from pathlib import Path
+
 runs = []
 fail_at = {}
 start_at = {}
@@ -43,6 +45,9 @@ class Run:
 def init(**told):
     if len(runs) >= fail_at.get("init", 1e9): raise OSError("no key")
     runs.append(Run(told))
+    logs = Path(told["dir"], "wandb", f"run-{len(runs)}-{told['id']}", "logs")
+    logs.mkdir(parents=True, exist_ok=True)
+    (logs / "debug-core.log").symlink_to("/nowhere/core-debug.log")
     return runs[-1]
 '''
 

@@ -226,10 +226,10 @@ class Wandb(Sink):
                     config=config | {"seed": seed},
                     # Several at once; what is printed belongs to none of them.
                     reinit="create_new",
-                    # Links have no place in a run folder.
                     settings=wandb.Settings(console="off", silent=True, symlink=False),
                 )  # fmt: skip
                 self._runs[seed].define_metric("evaluation/*", step_metric=_STEPS)
+            _remove_links(path / "wandb")  # to a log of its own, whatever the settings say
         except BaseException:
             self.close()
             raise
@@ -247,6 +247,13 @@ class Wandb(Sink):
     def close(self) -> None:
         for run in self._runs.values():
             run.finish()
+
+
+def _remove_links(folder: Path) -> None:
+    """A run folder with a link in it is refused."""
+    for path in folder.rglob("*"):
+        if path.is_symlink():
+            path.unlink()
 
 
 def _one_line(error: Exception) -> str:
