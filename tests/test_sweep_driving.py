@@ -220,7 +220,9 @@ def test_a_run_whose_end_nobody_wrote_down_is_not_run_again(here):
     folder = StudyFolder.open("runs/small")
     name = "dqn-deep_sea-4-s0-1"
     write_outcome(folder.store, name, Outcome(status="running", attempts=1))
+    folder.store.remove(f"progress/{name}.json")
     assert sweep("--resume", "runs/small") == 0
+    assert folder.progress(name)["evaluations"] == [[100, 1.0]]  # of which searches make scores
     assert tries(here / "runs" / "small", name) == ["--config"]
     assert folder.outcome(name).status == "done"
 
