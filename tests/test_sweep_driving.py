@@ -369,6 +369,20 @@ SEARCH = (
 )
 
 
+def test_a_search_may_choose_among_lists(here, capsys):
+    pytest.importorskip("optuna")
+    (here / "search.toml").write_text(
+        'agents = ["dqn-ids"]\nenvs = ["deep_sea/4"]\nsteps = 100\n'
+        "[search]\ntrials = 2\nspace.trunk.hidden = {choices = [[16], [32, 32]]}\n"
+    )
+    assert sweep("search.toml") == 0
+    told = capsys.readouterr()
+    assert "Best of 2 finished trials" in told.out
+    assert "categorical" not in told.err  # Optuna would warn
+    jobs = StudyFolder.open("runs/search").jobs.values()
+    assert all(job.config["trunk"]["hidden"] in ([16], [32, 32]) for job in jobs)
+
+
 def test_a_failed_trial_that_is_retried_runs_and_counts(here, monkeypatch, capsys):
     pytest.importorskip("optuna")
     (here / "search.toml").write_text(SEARCH)

@@ -7,6 +7,7 @@ on from their checkpoints.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,8 @@ def optuna() -> Any:
     except ImportError:
         raise IdrlError(f"a search needs Optuna: {INSTALL}.") from None
     library.logging.set_verbosity(library.logging.ERROR)
+    # Lists, such as widths of layers, come back from its journal as they were.
+    warnings.filterwarnings("ignore", "Choices for a categorical distribution", UserWarning)
     return library
 
 
