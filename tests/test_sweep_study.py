@@ -133,6 +133,11 @@ def test_bad_studies_are_refused_with_a_sentence(change, told):
         combinations(parse(SMALL | change))
 
 
+def test_a_file_whose_name_is_no_folder_is_told_what_to_write():
+    with pytest.raises(IdrlError, match="name is 'My study', after the file; .* write name = "):
+        parse(SMALL, "My study")
+
+
 @pytest.mark.parametrize(
     ("space", "told"),
     [

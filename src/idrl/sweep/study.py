@@ -174,8 +174,9 @@ def parse(data: dict[str, Any], default_name: str = "study") -> Study:
     name = data.get("name", default_name)
     if not is_name(name):
         raise IdrlError(
-            f"name is {words.value(name)}; it names a folder, by at most 200 letters, digits, "
-            "_ . = and -, and does not begin with . or -."
+            f"name is {words.value(name)}{'' if 'name' in data else ', after the file'}; it names "
+            "a folder, by at most 200 letters a to z or A to Z, digits, _ . = and -, and does not "
+            "begin with . or -: write name = ... in the study."
         )
     _check_size(groups)
     order = data.get("order", ORDERS[0])
