@@ -1,13 +1,16 @@
 """Code of one's own: who may name it, and that a file alone never makes it run."""
 
+import importlib
 import json
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from idrl.cli import main
 from idrl.runs import api
+from idrl.sweep.driving import SweepStopped
 from idrl.sweep.folder import StudyFolder
 from idrl.system import plugins
 
@@ -170,6 +173,38 @@ def test_a_study_gets_the_file_that_it_was_made_with(tmp_path):
     ours.write_text("WHO = 'c'\n")
     with pytest.warns(UserWarning, match="'grids' has changed since the study .* was made with it"):
         StudyFolder.open(str(tmp_path / "study"), writing=True)
+
+
+RULE = """
+from dataclasses import dataclass
+import idrl
+
+@idrl.rule("installed_rule")
+@dataclass(frozen=True)
+class Installed(idrl.Rule):
+    def __call__(self, beliefs, context):
+        return idrl.rules.chosen(beliefs.q_heads, beliefs.q_heads.mean(-2), mask=context.mask)
+"""
+
+
+def test_a_study_remembers_installed_plugins_that_its_runs_use(tmp_path, monkeypatch, capsys):
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "withrule.py").write_text(RULE)
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    importlib.import_module("withrule")  # as its entry point does
+
+    def stopped(*how):
+        raise SweepStopped
+
+    monkeypatch.setattr("idrl.sweep.driving.drive", stopped)
+    Path("s.toml").write_text(
+        'agents = ["dqn"]\nenvs = ["deep_sea/3"]\nsettings.explore.kind = "installed_rule"\n'
+    )
+    assert main(["sweep", "s.toml", "--engine", "processes"]) == 130
+    assert [one["name"] for one in StudyFolder.open("runs/s").about["plugins"]] == ["withrule"]
+    forget("withrule")
+    assert main(["sweep", "--resume", "runs/s", "--engine", "processes"]) == 2
+    assert "was made with the plugin 'withrule', which is not loaded" in capsys.readouterr().err
 
 
 def test_a_package_that_was_allowed_is_allowed_with_its_parts(tmp_path, monkeypatch):

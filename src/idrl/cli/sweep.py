@@ -83,6 +83,7 @@ def _check(options) -> None:
 
 
 def _start(options, console) -> int:
+    from idrl.runs.reading import modules_of
     from idrl.sweep.folder import StudyFolder
     from idrl.sweep.jobs import pack
     from idrl.sweep.planning import costs
@@ -109,9 +110,8 @@ def _start(options, console) -> int:
         cost = costs(_machine(capacity))
         by_name = {c.name: c.config for c in found}
         jobs = [replace(job, cost_s=cost(by_name[_base(job.name)], job.seeds)) for job in jobs]
-        folder = StudyFolder.create(
-            where, data, study.name, [] if study.search else jobs, plugins.record()
-        )
+        used = plugins.record(module for c in found for module in modules_of(c.config))
+        folder = StudyFolder.create(where, data, study.name, [] if study.search else jobs, used)
         return _drive(folder, engine, capacity, console)
 
 
