@@ -57,6 +57,7 @@ def sweep(*arguments):
 
 
 PROCESSES = ["--engine", "processes"]
+RESUME = "idrl sweep --resume"
 
 
 @contextlib.contextmanager
@@ -225,6 +226,20 @@ def test_a_run_whose_end_nobody_wrote_down_is_not_run_again(here):
     assert folder.progress(name)["evaluations"] == [[100, 1.0]]  # of which searches make scores
     assert tries(here / "runs" / "small", name) == ["--config"]
     assert folder.outcome(name).status == "done"
+
+
+def test_the_status_says_that_the_driver_is_gone(here, capsys):
+    assert sweep("small.toml") == 0
+    folder = StudyFolder.open("runs/small")
+    write_outcome(folder.store, "dqn-deep_sea-4-s0-1", Outcome(status="running", attempts=1))
+    told = (
+        f"Its driver is gone, and its runs with it; they continue with: idrl sweep --resume {here}"
+    )
+    for locked in (True, False):
+        folder.lock() if locked else folder.unlock()
+        capsys.readouterr()
+        assert sweep("--status", "runs/small") == 0
+        assert (told in capsys.readouterr().out) is not locked
 
 
 def test_a_study_without_its_runs_is_refused(tmp_path):

@@ -23,6 +23,7 @@ from idrl.storage.files import (
     count,
     number,
     open_lock,
+    open_plain,
     parse_json,
     text,
 )
@@ -163,6 +164,15 @@ class StudyFolder:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+    def is_left(self) -> bool:
+        """Whether its driver is gone, as far as can be seen from here: its lock is free."""
+        try:
+            with open_plain(self.store.local / ".lock") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return not self.remote  # whose lock is on the driver's machine
 
     def outcome(self, name: str) -> Outcome:
         return read_outcome(self.store, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from typing import Any
 
@@ -121,6 +122,12 @@ def status(folder: StudyFolder, console: Console) -> None:
     console.print(now.line(), markup=False)
     if now.running:
         console.print(now.table())
+    if now.running and folder.is_left():
+        console.print(
+            "Its driver is gone, and its runs with it; they continue with: idrl sweep --resume "
+            f"{shlex.quote(folder.store.where)}",
+            markup=False, soft_wrap=True,
+        )  # fmt: skip
     for name, outcome in now.outcomes.items():
         if outcome.status == "aside":
             console.print(f"Set aside: {name}: {outcome.error}", markup=False, soft_wrap=True)
