@@ -313,6 +313,16 @@ def test_one_seed_is_said_of_the_task_it_is_on(tmp_path):
     assert "One seed only: c51, dqn on deep_sea/20." in _remarks(found, {}, False)[1]
 
 
+def test_a_task_on_which_all_evaluations_are_the_same_is_named(tmp_path):
+    made_up_run(tmp_path / "a", env="deep_sea/10", level=0.0)
+    made_up_run(tmp_path / "b", env="deep_sea/20", level=1.0)
+    (section,), _ = sections(read_runs([tmp_path])[0])
+    found = {sheet.name: sheet for sheet in sheets(section)}["aggregates"]
+    assert found.notes[1] == (
+        "All evaluations are the same, so that every score counts as 0, on: deep_sea/10."
+    )
+
+
 def test_sample_efficiency_is_of_the_seeds_that_ended_an_episode(tmp_path):
     """A number that is missing is not the best of all, which trimming takes off."""
     run = made_up_run(tmp_path / "a", seeds=8)

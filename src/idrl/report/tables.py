@@ -36,9 +36,23 @@ def normalised(section: Section, task: str, scores: np.ndarray) -> np.ndarray:
         return (scores - zero) / (one - zero)
     if game:
         return all_games()[game].normalised(scores) / 100
-    seen = np.concatenate([s.returns for g in section.tasks[task].values() for s in g.seeds])
-    low, high = np.nanmin(seen), np.nanmax(seen)
+    low, high = _range(section, task)
     return (scores - low) / (high - low) if high > low else np.zeros_like(scores)
+
+
+def _range(section: Section, task: str) -> tuple[float, float]:
+    """The lowest and the highest evaluation of any run on the task."""
+    seen = np.concatenate([s.returns for g in section.tasks[task].values() for s in g.seeds])
+    return float(np.nanmin(seen)), float(np.nanmax(seen))
+
+
+def _alike(section: Section) -> list[str]:
+    """A note on the tasks whose range is empty, if there are any."""
+    if section.anchors or section.of_atari:
+        return []
+    found = [task for task in section.common() if len(set(_range(section, task))) == 1]
+    told = "All evaluations are the same, so that every score counts as 0, on"
+    return [f"{told}: {', '.join(found)}."] if found else []
 
 
 def scale(section: Section) -> str:
@@ -165,7 +179,7 @@ def aggregates(section: Section) -> Sheet:
     if section.common() != list(section.tasks):
         left = [task for task in section.tasks if task not in section.common()]
         notes.append(f"Left out, since not every agent has played them: {', '.join(left)}.")
-    notes = _with_one(notes, rows, columns.index(Column("IQM from", 3)))
+    notes = _with_one([*notes, *_alike(section)], rows, columns.index(Column("IQM from", 3)))
     return Sheet("aggregates", f"Aggregates, {section.title}", columns, rows, notes)
 
 
