@@ -180,9 +180,9 @@ def _played(
 
 
 def _named(spec: AgentSpec) -> str:
-    """The exploring rule. Greedy in noisy weights, it is compared with greedy in their means."""
+    """The exploring rule. One in noisy weights is compared with greedy in their means."""
     noisy = any(getattr(head, "noisy", 0) for head in spec.heads.values())
-    return "noisy greedy" if noisy and spec.explore.kind == "greedy" else spec.explore.kind
+    return f"noisy {spec.explore.kind}" if noisy else spec.explore.kind
 
 
 def recorded_episode(
