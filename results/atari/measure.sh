@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Measures on this machine's GPU what the docs say of Atari's speed: games in processes, the start
-# of a run, training, evaluation beside training. A CSV file or a log for each in OUT; a part that
-# takes longer than its limit is ended, and the others go on. About ten minutes of an H200.
+# of a run, training (also with the replay in host memory), evaluation beside training. A log and a
+# CSV file for each in OUT; a command that takes longer than LIMIT seconds is ended, and the others
+# go on. About twelve minutes of an H200; the parts can be measured one at a time.
 # usage: results/atari/measure.sh OUT [PART...]
 #   PART: emulators start training beside; all of them by default
 set -u
@@ -14,7 +15,7 @@ shift
 mkdir -p "$out" || exit 1
 export PYTHONUNBUFFERED=1
 # What a rehearsal on a small machine makes smaller.
-envs=${ENVS:-128} steps=${STEPS:-100000} capacity=${CAPACITY:-1000000} limit=${LIMIT:-240}
+envs=${ENVS:-128} steps=${STEPS:-100000} capacity=${CAPACITY:-1000000} limit=${LIMIT:-300}
 python=${PYTHON:-python3} failed=0
 run() {
   local name=$1
@@ -40,7 +41,8 @@ for part in "${@:-emulators start training beside}"; do
         ;;
       training)
         run training atari "c51-ids/$envs/mixed" "c51-ids/$envs/mixed/processes=1" \
-          "dqn/$envs/mixed" "dqn/$envs/mixed/processes=1" --together 1 --seconds 4 \
+          "dqn/$envs/mixed" "dqn/$envs/mixed/processes=1" "c51-ids/$envs/mixed/host" \
+          --together 1 --seconds 4 \
           --capacity "$capacity" --csv "$out/training.csv"
         ;;
       beside)
