@@ -7,9 +7,9 @@
 
 The two take turns, in every round in the other order; a first, shorter run of each compiles.
 Seconds are of a whole run, from before its environments are made to the end of its last evaluation,
-and a ratio is within a round. Where the tables of evaluations differ the exit status is 1; on a GPU
-that takes `--deterministic`. `--sleep-ms` is for environments of Gymnasium: every step of theirs
-takes that long, and no processor time.
+and a ratio is within a round. Where the tables of evaluations differ the exit status is 1, but on a
+GPU without `--deterministic`, which repeats no run. `--sleep-ms` is for environments of Gymnasium:
+every step of theirs takes that long, and no processor time.
 """
 
 from __future__ import annotations
@@ -21,10 +21,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import gymnasium
+import jax
 
 import idrl
+
+COLUMNS = ("agent", "env", "round", "beside_s", "waiting_s", "ratio", "evaluations", "equal", "set")
 
 
 class Slow(gymnasium.Wrapper):
@@ -68,8 +72,10 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--deterministic", action="store_true")
     parser.add_argument("--set", nargs="*", default=[])
+    parser.add_argument("--csv")
     args = parser.parse_args()
-    ratios, different = [], False
+    rows: list[dict[str, Any]] = []
+    different = False
     with tempfile.TemporaryDirectory() as folder:
         for r in range(args.rounds + 1):
             steps = args.steps if r else args.steps // 4
@@ -78,16 +84,31 @@ def main() -> int:
                 for beside in ((True, False) if r % 2 else (False, True))
             }
             (seconds, tables) = zip(found[True], found[False], strict=True)
-            different |= tables[0] != tables[1]
+            equal = tables[0] == tables[1]
+            different |= not equal
             said = f"beside {seconds[0]:.1f} s, waiting {seconds[1]:.1f} s"
-            same = f"{len(tables[0])} evaluations {'equal' if tables[0] == tables[1] else 'DIFFER'}"
+            same = f"{len(tables[0])} evaluations {'equal' if equal else 'DIFFER'}"
             print(f"round {r}" if r else "compiling", said, same, sep="; ", flush=True)
             if r:
-                ratios.append(seconds[0] / seconds[1])
-    if ratios:
+                ratio = round(seconds[0] / seconds[1], 4)
+                each = (round(x, 2) for x in seconds)
+                cells = (args.agent, args.env, r, *each, ratio, len(tables[0]), equal)
+                rows.append(dict(zip(COLUMNS, (*cells, " ".join(args.set)), strict=True)))
+                if args.csv:
+                    write(args.csv, rows)
+    if rows:
+        ratios = [row["ratio"] for row in rows]
         spread = f"({min(ratios):.3g} to {max(ratios):.3g})"
         print(f"beside / waiting: {statistics.median(ratios):.3g} {spread}")
-    return int(different)
+    repeats = args.deterministic or jax.default_backend() == "cpu"
+    return int(different and repeats)
+
+
+def write(path: str, rows: list[dict[str, Any]]) -> None:
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 if __name__ == "__main__":

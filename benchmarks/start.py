@@ -77,7 +77,8 @@ def started(job: dict[str, Any], cache: str, out: Path) -> dict[str, float]:
     """A run in a process of its own."""
     job = {**job, "out": str(out), "began": time.time()}
     command = [sys.executable, "-m", "benchmarks.start", "worker", json.dumps(job)]
-    env = os.environ | {"JAX_COMPILATION_CACHE_DIR": cache}
+    env = os.environ | {"XDG_CACHE_HOME": cache}  # where idrl's is; JAX's own keeps fewer programs
+    env.pop("JAX_COMPILATION_CACHE_DIR", None)
     done = subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 

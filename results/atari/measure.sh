@@ -48,7 +48,8 @@ for part in "${@:-emulators start training beside}"; do
       beside)
         run beside beside c51-ids atari/pong --steps $((steps * 4)) --rounds 1 --set "${same[@]}" \
           "learning.learning_starts_steps=$((steps / 4))" "learning.replay_capacity=$capacity" \
-          "evaluation.every_steps=$steps" "evaluation.steps=$((steps / 2))" "evaluation.envs=$envs"
+          "evaluation.every_steps=$steps" "evaluation.steps=$((steps / 2))" "evaluation.envs=$envs" \
+          --csv "$out/beside.csv"
         ;;
       *)
         echo "no part is called $name" >&2
