@@ -17,7 +17,6 @@ import json
 import os
 import re
 import shutil
-import stat
 import subprocess
 import sys
 import tempfile
@@ -28,6 +27,13 @@ DOCS = Path(__file__).resolve().parent
 TUTORIALS = DOCS / "tutorials"
 NOTEBOOKS = TUTORIALS / "notebooks"
 PICTURES = DOCS / "images" / "tutorials"
+# A kernel's environment need not be activated: then `idrl` is not on its path.
+_COMMANDS = """\
+import os
+import sysconfig
+
+# `idrl` in the cells below is that of this notebook's Python
+os.environ["PATH"] = sysconfig.get_path("scripts") + os.pathsep + os.environ["PATH"]"""
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 _PICTURE = re.compile(r"^!\[.*?\]\((.*?)\)\n?", flags=re.MULTILINE)
 
@@ -51,6 +57,9 @@ def notebook(page: Path) -> str:
             source = content if language == "python" else "%%bash\n" + content
             cells.append(_cell("code", source.rstrip("\n")))
     _add_words(cells, text[at:])
+    commands = [i for i, cell in enumerate(cells) if cell["source"][0] == "%%bash\n"]
+    if commands:
+        cells.insert(commands[0], _cell("code", _COMMANDS))
     for number, cell in enumerate(cells):
         cell["id"] = f"cell-{number}"
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -86,35 +95,19 @@ def run(file: Path) -> None:
     ]
     names: dict[str, Any] = {"__name__": "__main__"}
     os.environ.setdefault("MPLBACKEND", "Agg")
-    with _idrl_on_path():
-        for number, cell in enumerate(cells, 1):
-            source = "".join(cell["source"])
-            if source.startswith("%%bash\n"):
-                lines = source.partition("\n")[2]
-                subprocess.run(["bash", "-euo", "pipefail", "-c", lines], check=True)
-                continue
-            out = io.StringIO()
-            with contextlib.redirect_stdout(out):
-                exec(compile(source, f"{file.name}, code cell {number}", "exec"), names)
-            print(out.getvalue(), end="")
-            said = cell["metadata"].get("prints")
-            if said is not None and out.getvalue() != said:
-                raise SystemExit(f"{file.name}: code cell {number} does not print\n{said}")
-
-
-@contextlib.contextmanager
-def _idrl_on_path():
-    """`idrl` is that of this Python, whatever else is installed."""
-    before = os.environ["PATH"]
-    with tempfile.TemporaryDirectory() as folder:
-        command = Path(folder) / "idrl"
-        command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m idrl.cli "$@"\n')
-        command.chmod(command.stat().st_mode | stat.S_IXUSR)
-        os.environ["PATH"] = f"{folder}{os.pathsep}{before}"
-        try:
-            yield
-        finally:
-            os.environ["PATH"] = before
+    for number, cell in enumerate(cells, 1):
+        source = "".join(cell["source"])
+        if source.startswith("%%bash\n"):
+            lines = source.partition("\n")[2]
+            subprocess.run(["bash", "-euo", "pipefail", "-c", lines], check=True)
+            continue
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(source, f"{file.name}, code cell {number}", "exec"), names)
+        print(out.getvalue(), end="")
+        said = cell["metadata"].get("prints")
+        if said is not None and out.getvalue() != said:
+            raise SystemExit(f"{file.name}: code cell {number} does not print\n{said}")
 
 
 def write() -> None:
