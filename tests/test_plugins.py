@@ -202,6 +202,13 @@ def test_a_study_remembers_installed_plugins_that_its_runs_use(tmp_path, monkeyp
     )
     assert main(["sweep", "s.toml", "--engine", "processes"]) == 130
     assert [one["name"] for one in StudyFolder.open("runs/s").about["plugins"]] == ["withrule"]
+    pytest.importorskip("optuna")
+    Path("search.toml").write_text(
+        'agents = ["dqn"]\nenvs = ["deep_sea/3"]\n[search.space]\n'
+        'explore.kind = {choices = ["greedy", "installed_rule"]}\n'
+    )
+    assert main(["sweep", "search.toml", "--engine", "processes"]) == 130
+    assert [one["name"] for one in StudyFolder.open("runs/search").about["plugins"]] == ["withrule"]
     forget("withrule")
     assert main(["sweep", "--resume", "runs/s", "--engine", "processes"]) == 2
     assert "was made with the plugin 'withrule', which is not loaded" in capsys.readouterr().err

@@ -92,7 +92,7 @@ def _start(options, console) -> int:
     from idrl.sweep.work import check_installed
     from idrl.system import plugins
 
-    data, study, found = _checked(options.study)
+    data, study, found, tried = _checked(options.study)
     check_installed(c.config.env for c in found)
     if study.search:
         optuna()  # refuses where it is not installed
@@ -110,14 +110,14 @@ def _start(options, console) -> int:
         cost = costs(_machine(capacity))
         by_name = {c.name: c.config for c in found}
         jobs = [replace(job, cost_s=cost(by_name[_base(job.name)], job.seeds)) for job in jobs]
-        used = plugins.record(module for c in found for module in modules_of(c.config))
+        used = plugins.record(module for config in tried for module in modules_of(config))
         folder = StudyFolder.create(where, data, study.name, [] if study.search else jobs, used)
         return _drive(folder, engine, capacity, console)
 
 
 def _checked(name: str):
-    """The study as it is written and as it is read, and its combinations; what cannot be run is
-    refused."""
+    """The study as it is written and as it is read, its combinations, and all configs that were
+    tried, of a search those of its space; what cannot be run is refused."""
     from idrl.sweep import searching
     from idrl.sweep.jobs import combinations
     from idrl.sweep.study import find, parse
@@ -126,10 +126,11 @@ def _checked(name: str):
     stem, data = find(name)
     study = parse(data, stem)
     found = combinations(study)
-    check_replays(c.config for c in found)
+    tried = [c.config for c in found]
+    check_replays(tried)
     if study.search:
-        searching.check(study.search, study.groups)
-    return data, study, found
+        tried += searching.check(study.search, study.groups)
+    return data, study, found, tried
 
 
 def _base(name: str) -> str:
@@ -256,7 +257,7 @@ def _plan(options, console) -> int:
     from idrl.sweep.probing import PROBE_S, probe
     from idrl.system.devices import cores
 
-    _, study, found = _checked(options.study)
+    _, study, found, _ = _checked(options.study)
     hardware = list(speeds.KNOWN)
     mine = speeds.this_machine(cores())
     if mine is None or any(mine.estimate(c.config, 1) is None for c in found):

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from idrl.config import RunConfig
 from idrl.envs import on_host
 from idrl.errors import IdrlError
 from idrl.schema import flat, to_dict
@@ -41,9 +42,10 @@ def optuna() -> Any:
     return library
 
 
-def check(search: Search, groups: tuple[StudyGroup, ...]) -> None:
+def check(search: Search, groups: tuple[StudyGroup, ...]) -> list[RunConfig]:
     """Refuse a space with points that are no config, before anything starts: every choice and
-    both ends of every range are tried, one setting at a time. Plans are checked without Optuna."""
+    both ends of every range are tried, one setting at a time. Returns the configs of these. Plans
+    are checked without Optuna."""
     if len(groups) != 1 or len(groups[0].agents) != 1 or len(groups[0].envs) != 1:
         raise IdrlError("a search is about one agent on one environment; make a study for each.")
     seeds = groups[0].seeds
@@ -61,6 +63,7 @@ def check(search: Search, groups: tuple[StudyGroup, ...]) -> None:
                 )
             configs.append(config)
     check_replays(configs)
+    return configs
 
 
 def _first(search: Search) -> dict[str, Any]:
