@@ -240,6 +240,11 @@ def test_the_status_says_that_the_driver_is_gone(here, capsys):
         capsys.readouterr()
         assert sweep("--status", "runs/small") == 0
         assert (told in capsys.readouterr().out) is not locked
+    for node, is_told in (("another", False), (os.uname().nodename, True)):
+        elsewhere = Outcome(status="running", attempts=1, node=node)
+        write_outcome(folder.store, "dqn-deep_sea-4-s0-1", elsewhere)
+        assert sweep("--status", "runs/small") == 0
+        assert (told in capsys.readouterr().out) is is_told
 
 
 def test_a_study_without_its_runs_is_refused(tmp_path):

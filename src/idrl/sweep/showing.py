@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import time
 from typing import Any
@@ -33,8 +34,10 @@ class Snapshot:
         units = {unit_of(job.env) for job in jobs.values()}
         unit, scale = units.pop() if len(units) == 1 else STEPS
         now = time.time()
-        fresh = [p for p in self.running.values() if now - p.get("at", 0) < _RECENT_S]
-        self.rate = scale * sum(p.get("rate", 0.0) for p in fresh)
+        fresh = [n for n, p in self.running.items() if now - p.get("at", 0) < _RECENT_S]
+        self.rate = scale * sum(self.running[name].get("rate", 0.0) for name in fresh)
+        here = os.uname().nodename
+        self.lives_elsewhere = any(self.outcomes[name].node not in ("", here) for name in fresh)
         self.unit = f"{unit}/s"
         self.left_s = self._left(jobs)
 
@@ -122,7 +125,8 @@ def status(folder: StudyFolder, console: Console) -> None:
     console.print(now.line(), markup=False)
     if now.running:
         console.print(now.table())
-    if now.running and folder.is_left():
+    # not every network tells one machine of another's locks
+    if now.running and not now.lives_elsewhere and folder.is_left():
         console.print(
             "Its driver is gone, and its runs with it; they continue with: idrl sweep --resume "
             f"{shlex.quote(folder.store.where)}",
