@@ -18,7 +18,7 @@ from idrl.report.series import efficiency
 from idrl.report.statistics import estimate
 from idrl.report.style import _FIXED, look
 from idrl.report.tables import sheets
-from idrl.report.writing import _names, _remarks, make_report
+from idrl.report.writing import Report, _names, _remarks, make_report
 from idrl.runs.resuming import MAY_CHANGE
 from idrl.storage.files import read_toml
 
@@ -283,6 +283,10 @@ def test_a_run_that_repeats_some_seeds_adds_the_others(tmp_path):
     assert [left.why for left in repeated] == [
         "it repeats seeds 1, 2 of a, which count once; its other seeds count too."
     ]
+    assert "left out" not in repr(Report([], repeated, [], tmp_path))
+    made_up_run(tmp_path / "c", distributions=True)
+    _, repeated = sections(read_runs([tmp_path])[0])
+    assert ", 1 run left out, " in repr(Report([], repeated, [], tmp_path))
 
 
 def test_an_agent_is_called_and_drawn_the_same_on_all_tasks(tmp_path):
@@ -298,6 +302,19 @@ def test_an_agent_is_called_and_drawn_the_same_on_all_tasks(tmp_path):
     (section,), _ = sections(read_runs([tmp_path])[0])
     assert section.common() == ["deep_sea/10"]
     assert all("c51" in groups for groups in section.tasks.values())
+
+
+def test_a_setting_that_a_task_needs_tells_nothing_apart_there(tmp_path):
+    """As presets give tasks of other sizes other settings."""
+    for task, values in {"10": (0.1, 0.5), "20": (1.0,), "30": (2.0,)}.items():
+        for lam in values:
+            made_up_run(tmp_path / f"{task} {lam}", env=f"deep_sea/{task}", lam=lam)
+    (section,), _ = sections(read_runs([tmp_path])[0])
+    assert {task: list(groups) for task, groups in section.tasks.items()} == {
+        "deep_sea/10": ["dqn (explore.lam=0.1)", "dqn (explore.lam=0.5)"],
+        "deep_sea/20": ["dqn"],
+        "deep_sea/30": ["dqn"],
+    }
 
 
 def test_one_seed_is_said_of_the_task_it_is_on(tmp_path):
@@ -353,7 +370,8 @@ def test_a_frozen_seed_counts_with_what_it_has_and_is_named(tmp_path):
     (section,), _ = sections(read_runs([tmp_path])[0])
     told = (
         "Frozen, because their numbers stopped being finite, and scored by their evaluations until "
-        f"then: seed 3 of dqn on deep_sea/10 ({again}) at step 450."
+        "then; curves beyond are of the other seeds: "
+        f"seed 3 of dqn on deep_sea/10 ({again}) at step 450."
     )
     assert _remarks([section], {}, False) == [told]  # seed 2 is a's
     group = section.tasks["deep_sea/10"]["dqn"]

@@ -144,10 +144,10 @@ def sections(records: Sequence[Record]) -> tuple[list[Section], list[LeftOut]]:
         sorted_in.setdefault(key, {}).setdefault(task, []).append(record)
     for key, by_task in sorted(sorted_in.items()):
         section = Section(*key)
-        differ = _differing(by_task.values())
+        said = _Said(by_task.values())
         variants: dict[str, list[str]] = {}
         for task, mine in sorted(by_task.items()):
-            section.tasks[task] = _groups(mine, differ, variants, left_out)
+            section.tasks[task] = _groups(mine, said, variants, left_out)
         found.append(section)
     return found, left_out
 
@@ -167,31 +167,49 @@ def _protocol(config: dict[str, Any]) -> Protocol:
     )
 
 
-def _differing(tasks: Iterable[list[Record]]) -> dict[str, list[str]]:
-    """By agent the settings that differ on any one of the tasks: it is called the same on all of
-    them. Those that differ only between tasks are as the tasks need them."""
-    names: dict[str, set[str]] = {}
-    for records in tasks:
-        flat: dict[str, list[dict[str, Any]]] = {}
+class _Said:
+    """What is said of an agent's settings: those that differ on any one task, so that it is called
+    the same on all of them. Settings that differ only between tasks are as the tasks need them, and
+    so are those of a task that has one of an agent, unless they are among those told apart
+    elsewhere."""
+
+    def __init__(self, tasks: Iterable[list[Record]]):
+        self._differ: dict[str, set[str]] = {}
+        by_task = [self._by_agent(records) for records in tasks]
+        for agents in by_task:
+            for agent, mine in agents.items():
+                every = set().union(*mine)
+                differ = {n for n in every if len({str(one.get(n)) for one in mine}) > 1}
+                self._differ.setdefault(agent, set()).update(differ)
+        self._apart: dict[str, set[str]] = {}
+        for agents in by_task:
+            for agent, mine in agents.items():
+                found = {self._words(agent, one) for one in mine}
+                self._apart.setdefault(agent, set()).update(found if len(found) > 1 else ())
+
+    @staticmethod
+    def _by_agent(records: list[Record]) -> dict[str, list[dict[str, Any]]]:
+        found: dict[str, list[dict[str, Any]]] = {}
         for record in records:
-            flat.setdefault(record.agent, []).append(_flat(record.config))
-        for agent, mine in flat.items():
-            every = set().union(*mine)
-            differ = {n for n in every if len({str(one.get(n)) for one in mine}) > 1}
-            names.setdefault(agent, set()).update(differ)
-    return {agent: sorted(differ) for agent, differ in names.items()}
+            found.setdefault(record.agent, []).append(_flat(record.config))
+        return found
+
+    def _words(self, agent: str, settings: dict[str, Any]) -> str:
+        return ", ".join(f"{n}={settings.get(n, 'unset')}" for n in sorted(self._differ[agent]))
+
+    def __call__(self, record: Record) -> str:
+        told = self._words(record.agent, _flat(record.config))
+        return told if told in self._apart[record.agent] else ""
 
 
 def _groups(
-    records: list[Record], differ: dict[str, list[str]], variants: dict[str, list[str]],
-    left_out: list[LeftOut],
-) -> dict[str, Group]:  # fmt: skip
-    """Runs of one task by agent; where an agent has several settings, by those that `differ`.
-    `variants` of an agent seen so far: each is drawn alike on all tasks."""
+    records: list[Record], settings: _Said, variants: dict[str, list[str]], left_out: list[LeftOut]
+) -> dict[str, Group]:
+    """Runs of one task by agent, and by what is `said` of its settings. `variants` of an agent seen
+    so far: each is drawn alike on all tasks."""
     groups: dict[str, Group] = {}
     for record in sorted(records, key=lambda record: record.agent):
-        agent, settings = record.agent, _flat(record.config)
-        said = ", ".join(f"{name}={settings.get(name, 'unset')}" for name in differ[agent])
+        agent, said = record.agent, settings(record)
         seen = variants.setdefault(agent, [])
         if said not in seen:
             seen.append(said)
@@ -206,7 +224,8 @@ def _join(group: Group, record: Record, left_out: list[LeftOut]) -> None:
     here = {seed.seed: seed.run for seed in group.seeds}
     again = [seed.seed for seed in record.seeds if seed.seed in here]
     if again:
-        left_out.append(LeftOut(record.path, _repeats(again, here, len(record.seeds))))
+        why, in_part = _repeats(again, here, len(record.seeds)), len(again) < len(record.seeds)
+        left_out.append(LeftOut(record.path, why, in_part))
         record = record.without(again)
     if record.seeds:
         group.seeds += record.seeds

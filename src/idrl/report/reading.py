@@ -69,6 +69,7 @@ class Record(NamedTuple):
 class LeftOut(NamedTuple):
     path: Path
     why: str
+    in_part: bool = False  # some of its seeds count
 
     @property
     def shown(self) -> tuple[str, str]:
@@ -92,7 +93,7 @@ def frozen_seeds(records: Sequence[Record]) -> list[str]:
         return []
     return [
         "Frozen, because their numbers stopped being finite, and scored by their evaluations until "
-        f"then: {'; '.join(told)}."
+        f"then; curves beyond are of the other seeds: {'; '.join(told)}."
     ]
 
 

@@ -45,7 +45,8 @@ class Report(NamedTuple):
 
     def __repr__(self) -> str:
         told = "; ".join(part.section.title for part in self.parts)
-        left = f", {len(self.left_out)} runs left out" if self.left_out else ""
+        count = sum(not one.in_part for one in self.left_out)
+        left = f", {count} run{'s' * (count > 1)} left out" if count else ""
         return f"Report({told}{left}, {str(self.path)!r})"
 
 
@@ -138,7 +139,7 @@ def _make(out: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise IdrlError(f"-o {str(out)!r} cannot be made: {error.strerror}.") from None
-    check_writable(out / MARK)
+    check_writable(out / f".{MARK}.draft")  # new in any report
 
 
 def _names(found: list[Section]) -> list[str]:
