@@ -59,6 +59,9 @@ def test_an_object_a_factory_and_a_name_train_alike(tmp_path):
             with pytest.raises(idrl.IdrlError, match="environment object"):
                 call(source)
     assert idrl.evaluate(agent, Corridor(), episodes=2).episodes == 2
+    name = runs[0].config.env  # which says nothing until something is called so
+    idrl.register_env(name, Corridor)
+    assert idrl.compare(agent, runs[2], env=name, episodes=2).chance.value == 0.5
     idrl.register_env("corridor", Corridor)  # the same again, as by a notebook's cell
     with pytest.raises(idrl.IdrlError, match="exists already"):
         idrl.register_env("corridor", lambda: Corridor())

@@ -19,6 +19,7 @@ import idrl
 from idrl.cli.app import main
 from idrl.errors import IdrlError, Interrupted
 from idrl.runs import loading
+from idrl.sweep.table import check_target
 from idrl.system import devices
 
 SMALL = [
@@ -198,6 +199,13 @@ def test_a_process_that_was_started_to_ignore_ctrl_c_ignores_it(tmp_path):
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+@pytest.mark.parametrize(
+    ("steps", "told"), [(None, "it begins again when resumed."), (5, "nothing is lost.")]
+)
+def test_what_ctrl_c_loses_is_told(steps, told):
+    assert str(Interrupted(Path("run"), steps)).endswith(told)
+
+
 def test_the_command_to_go_on_with_is_quoted_and_on_one_line(monkeypatch, capsys):
     def interrupted(**how):
         raise Interrupted(Path("a folder" * 20), 5)
@@ -350,6 +358,17 @@ def test_a_folder_that_cannot_be_written_is_refused(arguments, tmp_path, capsys,
         r"idrl: '[^']+' cannot be written: .* is not writable\.\n", capsys.readouterr().err
     )
     assert not [path for path in tmp_path.iterdir() if path.is_file()]
+
+
+def test_a_file_that_is_read_only_is_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("old.html").write_text("")
+    Path("folder.csv").mkdir()
+    monkeypatch.setattr(os, "access", lambda path, mode: path != Path("old.html"))
+    assert main(["play", MODEL, "--page", "old.html"]) == 2
+    assert capsys.readouterr().err == "idrl: 'old.html' is read-only; name another file.\n"
+    with pytest.raises(IdrlError, match="'folder.csv' is a folder"):
+        check_target(Path("folder.csv"))
 
 
 def test_explain_refuses_a_step_past_the_end(trained, capsys):

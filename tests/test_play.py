@@ -12,6 +12,7 @@ from gymnasium import spaces
 import idrl
 from idrl.agents import declared
 from idrl.cli.app import main
+from idrl.config import resolve
 from idrl.envs import make_env
 from idrl.envs.families.deep_sea import DIVER, TRAIL, TREASURE
 from idrl.inspect.play import episode as episode_module
@@ -99,6 +100,14 @@ def test_an_episode_is_what_the_agent_thought(run, episode):
 )
 def test_an_exploring_rule_is_not_called_as_the_greedy_one(agent, rule):
     assert episode_module._named(declared(agent)) == rule
+
+
+def test_ids_in_noisy_weights_is_called_so(episode, tmp_path):
+    spec = resolve("dqn-ids", "deep_sea/4", changes=[{"heads": {"q": {"noisy": 0.5}}}]).spec
+    named = episode_module._named(spec)
+    assert named == "noisy ids"
+    write_page(episode._replace(rule=named), tmp_path / "page.html")
+    assert "noisy IDS takes the smallest" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

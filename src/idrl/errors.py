@@ -21,18 +21,21 @@ class TrainingDiverged(RunFailed):
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal (Ctrl-C, SIGTERM, SIGHUP) stopped a run, which is saved and can be resumed. Like any
-    Ctrl-C it is not an `Exception`: a program that continues after the errors of one run does not
-    continue after this.
+    """A signal (Ctrl-C, SIGTERM, SIGHUP) stopped a run, which can be resumed. Like any Ctrl-C it is
+    not an `Exception`: a program that continues after the errors of one run does not continue after
+    this.
 
     Args:
         path: the run's folder, which is an attribute, too.
-        steps: of its newest checkpoint; None: it has none yet.
+        steps: of its newest checkpoint; None: it has none yet, and begins again when resumed.
     """
 
     def __init__(self, path: Path, steps: int | None):
-        done = "before its first checkpoint" if steps is None else f"at step {steps:,}"
-        super().__init__(f"Stopped {done}; nothing is lost.")
+        super().__init__(
+            "Stopped before its first checkpoint; it begins again when resumed."
+            if steps is None
+            else f"Stopped at step {steps:,}; nothing is lost."
+        )
         self.path = path
 
 

@@ -52,7 +52,7 @@ def compare(
     name = world if isinstance(world, str) else world.name
     found = []
     for side in opened:
-        scores = _scores(side, world, count, first)
+        scores = _scores(side, None if env is None else world, world, count, first)
         found.append(Side(_name(side), {(name, f"{count} episodes"): scores}))
     places = tuple(words.name(x.path) if isinstance(x, Run) else _name(x) for x in opened)
     a, b = found
@@ -74,13 +74,15 @@ def _opened(side: Any) -> Any:
     return models
 
 
-def _scores(side: Any, env: Any, episodes: int, first: int) -> np.ndarray:
+def _scores(side: Any, asked: Any, env: Any, episodes: int, first: int) -> np.ndarray:
+    """In `env`, which was `asked` for or is what one of the sides was trained on: that side plays
+    its own."""
     if isinstance(side, list):  # each as the run's seed of the same number would play
         each = [
             evaluate(model, env, episodes=episodes, seed=first + i) for i, model in enumerate(side)
         ]
         return np.array([score.return_mean for score in each], np.float64)
-    own = isinstance(env, str) and env == side.config.env
+    own = asked is None and env == side.config.env
     score = evaluate(side, None if own else env, episodes=episodes)
     return np.atleast_1d(np.asarray(score.return_mean, np.float64))
 

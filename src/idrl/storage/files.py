@@ -99,10 +99,14 @@ def sync(path: Path) -> None:
 
 def check_writable(path: Path) -> None:
     """Refuse a place that no file can be written to, before any work is done for it. A file may be
-    there: it is replaced."""
+    there: it is written over."""
     name, folder = repr(str(path)), path.parent
     if os.path.isdir(path):  # False also where a name is too long for one
         raise IdrlError(f"{name} is a folder; name a file in it.")
+    if os.path.exists(path):
+        if not os.access(path, os.W_OK):
+            raise IdrlError(f"{name} is read-only; name another file.")
+        return  # whatever its folder allows: it may be a pipe
     if not os.path.isdir(folder):
         raise IdrlError(f"there is no folder {str(folder)!r} to write {path.name!r} to.")
     if not os.access(folder, os.W_OK | os.X_OK):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from idrl.errors import IdrlError
+from idrl.storage.files import check_writable
 from idrl.storage.records import numbers, read_table
 from idrl.sweep.folder import Outcome, StudyFolder
 from idrl.sweep.job import Job
@@ -65,8 +66,7 @@ def check_target(path: Path) -> None:
     """Refuse a table that could not be written, before there is anything to write."""
     if path.suffix not in (".csv", ".parquet"):
         raise IdrlError(f"--table {str(path)!r}: its name ends in .csv or .parquet.")
-    if not path.parent.is_dir():
-        raise IdrlError(f"there is no folder {str(path.parent)!r} for the table.")
+    check_writable(path)
     if path.suffix == ".parquet":
         _arrow()
 

@@ -181,7 +181,7 @@ def _played(
 
 def _named(spec: AgentSpec) -> str:
     """The exploring rule. One in noisy weights is compared with greedy in their means."""
-    noisy = any(getattr(head, "noisy", 0) for head in spec.heads.values())
+    noisy = any(head.is_noisy for head in spec.heads.values())
     return f"noisy {spec.explore.kind}" if noisy else spec.explore.kind
 
 

@@ -58,7 +58,7 @@ def write_page(episode: Episode, target: Path) -> int:
 def _page(episode: Episode, level: Fidelity, view: dict[str, Any], most: float) -> list[str]:
     """TooLarge where what is packed is more than `most` bytes."""
     body = asset("idrl.inspect.play", "play.html")
-    rule = "IDS" if episode.rule == "ids" else episode.rule.replace("_", " ")
+    rule = re.sub(r"\bids\b", "IDS", episode.rule.replace("_", " "))
     facts = {
         "TITLE": episode.title,
         "FACTS": _facts(episode, rule),

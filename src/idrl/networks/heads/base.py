@@ -124,6 +124,11 @@ class Head(Part, category="head"):
         return 0.0
 
     @property
+    def is_noisy(self) -> bool:
+        """Whether its weights are drawn anew whenever its agent acts to explore (NoisyNet)."""
+        return False
+
+    @property
     def passes(self) -> int:
         """Passes through its network for one observation."""
         return 1
@@ -235,6 +240,10 @@ class MlpHead(Head):
     @property
     def trunk_share(self) -> float:
         return self.trunk_gradient
+
+    @property
+    def is_noisy(self) -> bool:
+        return self.noisy > 0
 
     def mlps(self, k: int, num_actions: int, per_action: int) -> nn.Module:
         """K networks with `per_action` outputs for each action."""
