@@ -235,3 +235,23 @@ def test_a_notebook_without_widgets_gets_lines(monkeypatch, recwarn):
         assert display.LiveDisplay(console).moves == widgets
         assert not display.LiveDisplay(Printer(file=io.StringIO())).moves
     assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "told", "moves"),
+    [(True, {}, True), (False, {"FORCE_COLOR": "1"}, False), (True, {"TERM": "dumb"}, False)],
+)
+def test_only_a_terminal_is_drawn_over(is_terminal, told, moves, monkeypatch):
+    """A notebook's %%bash and CI ask for colours."""
+    import io
+
+    from idrl.runs.display import LiveDisplay
+    from idrl.system.printing import Printer
+
+    for name in ("TERM", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    file = io.StringIO()
+    file.isatty = lambda: is_terminal
+    assert LiveDisplay(Printer(file=file)).moves is moves

@@ -23,7 +23,10 @@ class Watched:
 
     def __init__(self, terminal=False):
         self.now, self.file = 100.0, io.StringIO()
-        console = Console(file=self.file, width=200, force_terminal=terminal, no_color=True)
+        console = Console(
+            file=self.file, width=200, force_terminal=terminal, force_interactive=terminal,
+            no_color=True,
+        )  # fmt: skip
         self.display = LiveDisplay(console, clock=lambda: self.now)
         changes = {"training": {"steps": TOTAL}, "evaluation": {"every_steps": 1_000_000}}
         self.config = resolve("dqn", "atari/pong", changes=[changes])

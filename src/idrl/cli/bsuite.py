@@ -44,7 +44,7 @@ def _bsuite(options, console) -> int:
     out = Path(options.out or f"runs/bsuite-{options.agent}")
     if out.exists() and not out.is_dir():
         raise IdrlError(f"--out {str(out)!r} is a file; it must be a folder.")
-    display = (lambda: LiveDisplay(console)) if console.is_terminal else None
+    display = (lambda: LiveDisplay(console)) if console.is_interactive else None
     results = []
     try:
         for one in plans:

@@ -42,7 +42,7 @@ class LiveDisplay:
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic):
         self.console, self.clock = console, clock
-        self.moves = console.is_terminal or (console.is_jupyter and _has_widgets())
+        self.moves = console.is_interactive or (console.is_jupyter and _has_widgets())
         self.bar = Progress(
             TextColumn("{task.completed:>10,.0f}/{task.total:,.0f} {task.fields[unit]}"),
             BarColumn(), TextColumn("{task.fields[rate]:>8,.0f} {task.fields[unit]}/s"),

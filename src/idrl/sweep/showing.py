@@ -100,7 +100,7 @@ class LiveTable:
         self.due = 0.0
 
     def __enter__(self) -> LiveTable:
-        if self.console.is_terminal:
+        if self.console.is_interactive:
             self.live.start()
         return self
 
@@ -111,7 +111,7 @@ class LiveTable:
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def show(self) -> None:
-        if not self.console.is_terminal or time.monotonic() < self.due:
+        if not self.console.is_interactive or time.monotonic() < self.due:
             return
         self.due = time.monotonic() + _EVERY_S
         now = Snapshot(self.folder)

@@ -25,6 +25,9 @@ class Printer(Console):
 
     def __init__(self, **options: Any):
         super().__init__(markup=False, emoji=False, highlight=False, **options)
+        if "TTY_INTERACTIVE" not in os.environ:
+            # FORCE_COLOR, which notebooks and CI set, asks for colours where nothing is drawn over
+            self.is_interactive = self.is_interactive and self.file.isatty()
 
     def render_str(self, text: str, **options: Any) -> Text:
         """All texts pass here, in tables and their titles too."""
