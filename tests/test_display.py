@@ -135,6 +135,19 @@ def test_a_terminal_shows_what_comes_before_learning_and_evaluations():
         assert "evaluating …" in list(drawn[-1].columns[0].cells)[-1]
 
 
+def test_what_has_made_steps_is_not_compiling():
+    """A short run is over before its speed is known."""
+    run = Watched(terminal=True)
+    fields = []
+    with run.display:
+        run.spend(1, LEARNING, 0, ticks=2)
+        fields.append(dict(run.display.bar.tasks[0].fields))
+        run.now += 40
+        run.update(TOTAL // 2)
+        fields.append(dict(run.display.bar.tasks[0].fields))
+    assert [(told["rate"], told["left"]) for told in fields] == [("–", "compiling …"), ("–", "")]
+
+
 def test_the_first_stretch_is_compiling_and_counts_for_nothing():
     now = [0.0]
     pace = Pace(lambda: now[0])

@@ -45,7 +45,7 @@ class LiveDisplay:
         self.moves = console.is_interactive or (console.is_jupyter and _has_widgets())
         self.bar = Progress(
             TextColumn("{task.completed:>10,.0f}/{task.total:,.0f} {task.fields[unit]}"),
-            BarColumn(), TextColumn("{task.fields[rate]:>8,.0f} {task.fields[unit]}/s"),
+            BarColumn(), TextColumn("{task.fields[rate]:>8} {task.fields[unit]}/s"),
             TextColumn("{task.fields[left]}"),
             console=console,
         )  # fmt: skip
@@ -167,9 +167,9 @@ class LiveDisplay:
         unit, scale = unit_of(config.env)
         total = max(config.training.steps, steps) * scale
         if self.task is None:
-            self.task = self.bar.add_task("", total=total, rate=0, unit=unit, left="")
-        left = self._left(steps, config) if self.pace.speed() else "compiling …"
-        rate = self.pace.speed() * config.seeds * scale
+            self.task = self.bar.add_task("", total=total, rate="–", unit=unit, left="")
+        left = self._left(steps, config) if LEARNING in self.pace.sums else "compiling …"
+        rate = _rate(self.pace.speed() * config.seeds * scale)
         self.bar.update(self.task, completed=steps * scale, rate=rate, left=left)
         self._draw(self.bar, self._numbers() + ("   evaluating …" if evaluating else ""))
 
@@ -182,9 +182,13 @@ class LiveDisplay:
     def _print(self, steps: int, config: RunConfig, speed: float) -> None:
         unit, scale = unit_of(config.env)
         self.shown, left = self.clock(), self._left(steps, config)
-        rate = f"{speed * config.seeds * scale:,.0f}" if speed else "–"  # too short to be known
+        rate = _rate(speed * config.seeds * scale)
         text = f"{steps * scale:>10,} {unit} {rate:>9} {unit}/s   {self._numbers()}"
         self.console.print(f"{text}   {left}" if left else text, soft_wrap=True)
+
+
+def _rate(speed: float) -> str:
+    return f"{speed:,.0f}" if speed else "–"  # too little was measured
 
 
 def _told(score: Score, alive: np.ndarray) -> str:
