@@ -92,6 +92,7 @@ def test_blocks_do_not_depend_on_the_length_of_a_run(envs, every, starts, flexib
         assert 0 <= c.steps_at(c.total) - max(steps, c.steps_at(1)) < c.steps
         assert mine[:-1] == whole[: len(mine) - 1]  # a longer run goes on from there
         assert mine[-1][0] == c.last
+        assert [c.begin(end) for _, end in mine] == [begin for begin, _ in mine]
         ends = mine[-1] == whole[len(mine) - 1]
         steps_of = c.steps_at(c.last), c.steps_at(c.total)
         assert c.cut == (not (ends and due(*steps_of, every) and due(*steps_of, 150)))

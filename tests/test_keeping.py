@@ -1,5 +1,8 @@
 """Weights that a run keeps from early in training."""
 
+import os
+import signal
+
 import numpy as np
 import pytest
 import small
@@ -10,6 +13,7 @@ from idrl.cli.app import main
 from idrl.config import resolve
 from idrl.runs.keeping import Keeper
 from idrl.storage.folder import RunFolder
+from idrl.training.doing import EVALUATING
 
 pytestmark = pytest.mark.slow
 KEPT = small.SETTINGS | {"training": small.SETTINGS["training"] | {"keep_weights": 3}}
@@ -50,6 +54,33 @@ def test_a_killed_run_ends_with_the_same_weights(run, tmp_path):
     (killed.path / "weights" / "step-000000000400" / "state.safetensors").write_bytes(b"half")
     idrl.train(resume=killed.path)
     assert weights(killed) == weights(run)
+
+
+def test_the_weights_of_an_evaluation_that_was_cut_short_are_kept(tmp_path):
+    """Where it is due in the middle of a block, as on a deep sea of odd size."""
+
+    class Interrupts:
+        def start(self):
+            pass
+
+        def update(self, progress, config):
+            pass
+
+        def busy(self, doing, config):
+            if doing.what == EVALUATING:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    settings = {
+        "trunk.hidden": [8], "training.keep_weights": 1, "training.distributions_every_steps": 0,
+        "evaluation.steps": 40,
+    }  # fmt: skip
+    told = {"steps": 700, "settings": settings, "out": tmp_path / "run"}
+    with pytest.raises(idrl.Interrupted):
+        idrl.train("dqn", "deep_sea/11", **told, display=Interrupts())
+    run = idrl.open_run(tmp_path / "run")
+    at = run.steps
+    assert at - run.config.evaluation.every_steps > 1  # iterations of one step
+    assert idrl.train(resume=run).kept_weights == [at]
 
 
 def test_which_evaluations_are_kept_does_not_depend_on_the_length(tmp_path):

@@ -45,7 +45,9 @@ def evaluated(program: RunProgram, state: Any, meta: Mapping[str, Any]) -> int:
     iteration, due = meta.get("iteration", 0), bool(meta.get("pending"))
     if state is not None and state.judged is not None:
         iteration, due = int(state.judged.iteration[0]), True
-    return program.cadence.steps_at(iteration - due) if iteration else 0
+    # One that is pending was due within the block that ends there, perhaps long before its end.
+    made = program.cadence.begin(iteration) if due else iteration
+    return program.cadence.steps_at(made) if made else 0
 
 
 def discard_after(folder: RunFolder, steps: int) -> None:

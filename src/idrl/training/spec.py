@@ -121,14 +121,18 @@ class Cadence:
         """Where blocks are flexible: after how many iterations evaluation `number` is due."""
         return math.ceil((number * self.eval_every_steps - self.warmup_steps) / self.steps)
 
+    def begin(self, iteration: int) -> int:
+        """Where the block that ends with `iteration` began."""
+        first = 0
+        if self.flexible:  # blocks are counted from the evaluation before
+            number = self.steps_at(iteration - 1) // self.eval_every_steps
+            first = max(0, self._evaluated(number))
+        return first + (iteration - 1 - first) // self.block * self.block
+
     @property
     def last(self) -> int:
         """Where the last block of the run begins."""
-        first = 0
-        if self.flexible:  # blocks are counted from the evaluation before
-            number = self.steps_at(self.total - 1) // self.eval_every_steps
-            first = max(0, self._evaluated(number))
-        return first + (self.total - 1 - first) // self.block * self.block
+        return self.begin(self.total)
 
     @property
     def cut(self) -> bool:
