@@ -14,10 +14,12 @@ from safetensors.numpy import load_file
 import idrl
 from idrl.cli.app import main
 from idrl.config import resolve
+from idrl.envs.processes import ProcessVector
 from idrl.runs import saving
 from idrl.runs.session import make_program
 from idrl.storage import checkpoint
 from idrl.training.doing import EVALUATING
+from idrl.training.hosted import fleet as fleets
 from idrl.training.loop import train
 from idrl.training.program import Stopped
 from idrl.training.seeding import env_seeds, seed_key
@@ -91,6 +93,40 @@ def test_nothing_changes_but_when_it_is_told(tmp_path):
 def test_for_whatever_is_trained(agent, env, more, tmp_path):
     run = trained(agent, env, tmp_path / "beside", more)
     check_same(run, trained(agent, env, tmp_path / "waiting", more, WAITING))
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_environments_of_this_process_are_stepped_while_others_are(elsewhere):
+    """Those in processes are not waited for first: the others may step in `recv` alone."""
+    told = []
+
+    class Training(Reel):
+        def send(self, action, seed):
+            told.append("training is sent")
+            super().send(action, seed)
+
+        def recv(self):
+            told.append("training is received")
+            return super().recv()
+
+    class Beside:
+        def send(self):
+            told.append("evaluation is sent")
+
+        def recv(self):
+            told.append("evaluation is received")
+
+    Training.elsewhere = elsewhere
+    env, seed = Film(), np.arange(2)
+    vector = Training(2)
+    fleet = fleets.begin(env, vector, seed)
+    told.clear()
+    rollout = fleets.HostRollout(vector, fleet, fleets.open_journal(env, seed), 0)
+    rollout.advance(np.zeros(2, np.int32), Beside())
+    received = ["training is received", "evaluation is received"]
+    sent = ["training is sent", "evaluation is sent"]
+    assert told == [*sent, *(reversed(received) if elsewhere else received)]
+    assert ProcessVector.elsewhere
 
 
 # -- the loop ---------------------------------------------------------------------------------

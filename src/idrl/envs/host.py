@@ -46,6 +46,8 @@ class History(NamedTuple):
 class Vector(Protocol):
     """N environments side by side."""
 
+    elsewhere: bool = False  # stepped by other processes, from `send` on
+
     def send(self, action: np.ndarray, seed: np.ndarray) -> None:
         """Begin a step of each, `[N]`, or `[N, D]` of continuous actions; `recv` must follow.
 

@@ -25,6 +25,8 @@ _TOLD_S = 0.5  # between two words on how far a replay is
 class ProcessVector(Vector):
     """N environments, neighbours in the same process. They are made while the caller goes on."""
 
+    elsewhere = True
+
     def __init__(self, env: HostEnv, count: int, timeout_s: float, processes: int):
         told = packed(env, count, timeout_s)
         self.memory, self.sent = Shared(env, count), False

@@ -148,8 +148,10 @@ class HostRollout:
         self.vector.send(action, given)
         if beside is not None:
             beside.send()
+            if self.vector.elsewhere:  # others may be stepped in this process meanwhile
+                beside.recv()
         self.fleet = received(self.vector, self.fleet, given)
-        if beside is not None:
+        if beside is not None and not self.vector.elsewhere:
             beside.recv()
         self.actions.append(action[None])
         self.t += 1
