@@ -329,6 +329,32 @@ def test_the_last_seed_is_scored_before_the_run_fails(tmp_path):
 
 
 @pytest.mark.slow
+def test_nobody_hides_that_the_last_seed_failed(tmp_path):
+    """Neither what stops a run with its last score, nor what raises there."""
+    scored = []
+
+    class Stops(idrl.Callback):
+        def on_evaluation(self, evaluation):
+            scored.append(evaluation.steps)
+            return False
+
+    class Raises(idrl.Callback):
+        def on_evaluation(self, evaluation):
+            raise KeyError
+
+    more = idrl.schema.merge(LONG, BAD)
+    for name, how in (
+        ("callback", {"callbacks": [Stops()]}),
+        ("until", {"until": (tmp_path / "until" / "evaluations.csv").exists}),
+    ):
+        with pytest.raises(idrl.TrainingDiverged):
+            trained("dqn", BadFilm, tmp_path / name, more, **how)
+    with pytest.raises(idrl.RunFailed, match=r"Nothing is saved yet; begin it again with idrl\.tr"):
+        trained("dqn", BadFilm, tmp_path / "raises", more, callbacks=[Raises()])
+    assert scored == [302]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [{}, WAITING])
 def test_a_run_is_not_finished_in_its_last_evaluation(how, tmp_path):
     class Ends:

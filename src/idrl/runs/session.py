@@ -213,23 +213,27 @@ def _train(
         clock = now
         if display is not None:
             display.update(progress, config)
-        enough = until is not None and until()
+        # A run whose last seed has failed says so next: nobody may stop it before.
+        ignored = not progress.alive.any()
+        enough = until is not None and until() and not ignored
         due = enough or stop.is_set() or saver.is_due(progress, now - saved)
         if due:
             save(progress)
             saved = time.monotonic()
         failed: CallbackFailed | None = None
         try:
-            enough = not watchers.tell(progress, episodes) or enough
+            enough = (not watchers.tell(progress, episodes) and not ignored) or enough
         except CallbackFailed as error:
             failed = error
         if (enough or failed or stop.is_set()) and not due:
             save(progress)
         if failed is not None:
             saver.end()
+            kept = "Nothing is saved yet; begin it again"  # where the last seed has failed
+            if saver.steps is not None:
+                kept = f"The run is saved at step {saver.steps:,}; continue it"
             raise CallbackFailed(
-                f"{failed}. The run is saved at step {progress.steps:,}; continue it with "
-                f"idrl.train(resume={str(folder.path)!r})."
+                f"{failed}. {kept} with idrl.train(resume={str(folder.path)!r})."
             ) from failed.__cause__
         if stop.is_set() or enough:
             break
