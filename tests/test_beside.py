@@ -264,6 +264,18 @@ def test_weights_to_keep_are_counted_from_the_first_evaluation(tmp_path):
         assert run.kept_weights == kept
 
 
+@pytest.mark.slow
+def test_a_run_that_is_stopped_at_its_last_step_is_finished(tmp_path):
+    """By a callback or `until`: its evaluations are made first."""
+    runs = []
+    for name, how in (("beside", {}), ("waiting", WAITING)):
+        callbacks, more = [StopsAt(402)], {"training": {"steps": 402}}
+        runs.append(trained("dqn", Film, tmp_path / name, LONG, more, how, callbacks=callbacks))
+        assert runs[-1].finished
+    assert runs[0].evaluations["steps"].tolist() == [302, 402]
+    check_same(*runs)
+
+
 class BadReel(Reel):
     """Rewards are no number after a while where a game began with one of the `bad` seeds."""
 

@@ -213,8 +213,10 @@ def _train(
         clock = now
         if display is not None:
             display.update(progress, config)
-        # A run whose last seed has failed says so next: nobody may stop it before.
-        ignored = not progress.alive.any()
+        # A run whose last seed has failed says so next: nobody may stop it before. One that has all
+        # its steps has its last evaluations, too, as where training waits for them.
+        ended = progress.iteration >= c.total and progress.pending
+        ignored = ended or not progress.alive.any()
         enough = until is not None and until() and not ignored
         due = enough or stop.is_set() or saver.is_due(progress, now - saved)
         if due:
