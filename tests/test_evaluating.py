@@ -73,6 +73,20 @@ def test_an_evaluation_does_not_explore(env):
     assert float(score.return_std[0]) == 0
 
 
+@pytest.mark.slow
+def test_an_agent_from_the_host_plays_on_the_device(tmp_path):
+    """Whatever is for environments on the host alone is of no concern to who only plays."""
+    host = {
+        "learning": {"replay_place": "host"}, "training": {"env_processes": 2},
+        "evaluation": {"beside": True},
+    }  # fmt: skip
+    settings = idrl.schema.merge(SMALL, host)
+    run = idrl.train("dqn", GymTold, settings=settings, out=tmp_path / "run")
+    played = [idrl.evaluate(run, env=env, episodes=2).return_mean for env in (Told(), GymTold)]
+    assert played[0] == played[1]
+    assert idrl.explain(run, env=Told()).obs == 1
+
+
 class Halved:
     """Of three steps, by chance: they end with a reward, or are cut off without."""
 

@@ -28,7 +28,7 @@ def check_memory(
 ) -> None:
     """Refuse what is sure not to fit, with what would; `playing`: see `needs`."""
     on_host = config.learning.replay_place == "host"
-    if not isinstance(env, HostEnv):
+    if not isinstance(env, HostEnv) and not playing:  # an agent may be from an environment there
         if on_host:
             raise IdrlError(
                 f"learning.replay_place=host is for environments that run on the host; {env.name} "
