@@ -8,7 +8,10 @@ import pytest
 from small import SETTINGS, train
 
 import idrl
+from idrl.config import resolve
 from idrl.envs.probes import probes
+from idrl.runs.run import Run
+from idrl.storage import checkpoint
 
 SMALL = {
     "trunk": {"hidden": [8]},
@@ -112,6 +115,16 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path):
     idrl.train(resume=whole.path, env=Corridor())  # from the one before, to the same end
     assert newest.read_bytes() == intact
     assert (whole.path / "evaluations.csv").read_bytes() == expected
+
+
+@pytest.mark.parametrize("pending", [False, True])
+def test_whether_a_run_is_finished_says_the_manifest_alone(pending, tmp_path):
+    """It is asked in loops, and the arrays may be gigabytes."""
+    config = resolve("dqn", "cartpole", changes=[{"training": {"steps": 300}}])
+    arrays, meta = {"x": np.zeros(3)}, {"pending": pending}
+    place = checkpoint.save(tmp_path / "checkpoints", 300, arrays, meta)
+    (place / checkpoint.ARRAYS).write_bytes(b"not read")
+    assert Run(tmp_path, config).finished == (not pending)
 
 
 @pytest.mark.slow

@@ -83,7 +83,7 @@ class Run:
         """Whether it was stopped where an evaluation is still to be made."""
         newest = checkpoint.listed(self.path / "checkpoints")[-1]
         try:
-            return bool(checkpoint.read_manifest(newest)["meta"].get("pending", False))
+            return bool(checkpoint.read_manifest_alone(newest)["meta"].get("pending", False))
         except (ValueError, OSError, LookupError, AttributeError):  # damaged: others say so
             return False
 

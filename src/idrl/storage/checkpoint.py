@@ -104,9 +104,16 @@ def newest(
 
 def read_manifest(place: Path) -> dict[str, Any]:
     """What a checkpoint says of itself; ValueError where it or its arrays are damaged."""
-    for name in (MANIFEST, ARRAYS):
-        if not (place / name).is_file():
-            raise ValueError(f"{name} is missing")
+    manifest = read_manifest_alone(place)
+    _check_there(place, ARRAYS)
+    if _digest(place / ARRAYS) != manifest["sha256"]:
+        raise ValueError(f"{ARRAYS} does not match its checksum")
+    return manifest
+
+
+def read_manifest_alone(place: Path) -> dict[str, Any]:
+    """The same without a look at the arrays, which may be gigabytes."""
+    _check_there(place, MANIFEST)
     text = read_text(place / MANIFEST, MANIFEST, _LARGEST_MANIFEST)
     try:
         manifest = json.loads(text)
@@ -121,9 +128,12 @@ def read_manifest(place: Path) -> dict[str, Any]:
         raise ValueError(f"{MANIFEST} does not match its checksum")
     if manifest["steps"] != steps_of(place):
         raise ValueError(f"{MANIFEST} is of another step")
-    if _digest(place / ARRAYS) != manifest["sha256"]:
-        raise ValueError(f"{ARRAYS} does not match its checksum")
     return manifest
+
+
+def _check_there(place: Path, name: str) -> None:
+    if not (place / name).is_file():
+        raise ValueError(f"{name} is missing")
 
 
 def read_meta(place: Path) -> dict[str, Any]:
