@@ -1,6 +1,7 @@
 """Evaluations that are played beside training find what they find when training waits for them."""
 
 import functools
+from types import SimpleNamespace
 
 import gymnasium
 import jax
@@ -15,7 +16,7 @@ import idrl
 from idrl.cli.app import main
 from idrl.config import resolve
 from idrl.envs.processes import ProcessVector
-from idrl.runs import saving
+from idrl.runs import saving, session
 from idrl.runs.session import make_program
 from idrl.storage import checkpoint
 from idrl.training.doing import EVALUATING
@@ -274,6 +275,26 @@ def test_a_run_that_is_stopped_at_its_last_step_is_finished(tmp_path):
         assert runs[-1].finished
     assert runs[0].evaluations["steps"].tolist() == [302, 402]
     check_same(*runs)
+
+
+@pytest.mark.slow
+def test_timings_have_the_last_evaluations(tmp_path, monkeypatch):
+    """Here a second passes between two words of progress."""
+
+    class Clock:
+        seconds = 0
+
+        def start(self):
+            pass
+
+        def update(self, progress, config):
+            self.seconds += 1
+
+    clock = Clock()
+    monkeypatch.setattr(session, "time", SimpleNamespace(monotonic=lambda: clock.seconds))
+    run = trained("dqn", Film, tmp_path / "run", LONG, display=clock)
+    assert run.timings["seconds"].sum() == clock.seconds - 1
+    assert run.timings["steps"].tolist()[-3:] == [902, 902, 902]
 
 
 class BadReel(Reel):

@@ -54,7 +54,8 @@ class Recorder:
             now = Scored(progress.steps, progress.alive, progress.state.agent.params)
             self._map(now, progress)
         self.seconds += seconds
-        if progress.log:
+        # Evaluations that are made after the last row of metrics have rows of their own.
+        if progress.log or progress.steps >= self.config.training.steps:
             row = {"steps": progress.steps, "seconds": round(self.seconds, 3)}
             self.tables["timings"].append([row])
             self.seconds = 0.0

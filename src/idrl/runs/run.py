@@ -44,7 +44,8 @@ class Run:
 
     @property
     def timings(self) -> RecordTable:
-        """Seconds that the steps since the last row took."""
+        """Seconds since the row before. Evaluations that are made after the last step have rows of
+        their own."""
         return self._table("timings")
 
     @property
