@@ -64,8 +64,9 @@ def train(
     """Train an agent on an environment and return its run.
 
     The run is a folder with every setting, record and checkpoint. With `resume` the run in that
-    folder continues from its newest checkpoint with its own settings, of which only `steps` and how
-    often it is logged may change.
+    folder continues from its newest checkpoint with its own settings. Of these only `steps`,
+    `training.log_every_steps`, `training.keep_weights`, `training.env_processes`,
+    `training.env_timeout_s` and `evaluation.beside` may change.
 
     Args:
         agent: the name of an agent, such as `"c51-ids"` (the default); see `idrl list agents`.

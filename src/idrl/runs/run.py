@@ -29,7 +29,8 @@ class Run:
 
     @property
     def metrics(self) -> RecordTable:
-        """Means over the steps since the last row: losses, Q-values, σ, ρ², …"""
+        """Means over the last block before the row, about a second: losses, Q-values, σ, ρ², …; and
+        `episode_return`, the mean over the episodes that ended since the row before."""
         return self._table("metrics")
 
     @property
