@@ -17,7 +17,8 @@ import idrl
 from idrl.cli.app import main
 from idrl.config import resolve
 from idrl.envs import make_env
-from idrl.envs.adapters.gymnasium_env import GymnasiumEnv, observe_as_array
+from idrl.envs.adapters.gymnasium_env import GymnasiumEnv
+from idrl.envs.adapters.gymnasium_spaces import observe_as_array
 from idrl.replay import ring as ring
 from idrl.runs.session import make_program
 from idrl.storage import checkpoint

@@ -254,8 +254,7 @@ class Hosted(Learner):
     def evaluate(
         self, state: TrainState, number: Any, between: Between = nothing
     ) -> tuple[TrainState, tuple[Score, Any]]:
-        score = self.evaluator.window(state, number, between)
-        given = state.agent.params, state.failed < 0, score
+        given = state.agent.params, state.failed < 0, self.evaluator.window(state, number, between)
         return self.decided(self.reseeded(state, int(number)), *given)
 
     def decided(
