@@ -16,6 +16,7 @@ import pytest
 from run_folders import made_up_run
 
 import idrl
+from idrl import cli
 from idrl.cli.app import main
 from idrl.errors import IdrlError, Interrupted
 from idrl.runs import loading
@@ -204,6 +205,12 @@ def test_a_process_that_was_started_to_ignore_ctrl_c_ignores_it(tmp_path):
 )
 def test_what_ctrl_c_loses_is_told(steps, told):
     assert str(Interrupted(Path("run"), steps)).endswith(told)
+
+
+def test_windows_is_told_what_to_use(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert cli.main(["list"]) == 2
+    assert capsys.readouterr().err == ("idrl: training needs Linux or macOS; on Windows use WSL.\n")
 
 
 def test_the_command_to_go_on_with_is_quoted_and_on_one_line(monkeypatch, capsys):
