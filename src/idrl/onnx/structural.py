@@ -112,6 +112,13 @@ def _stack(values: Values, equation: Any, *parts: Value) -> Value:
     return values.add(shape, "Concat", *whole, axis=axis)
 
 
+def _unstack(values: Values, equation: Any, x: Value) -> list[Value]:
+    axis, x = equation.params["axis"], _whole(values, equation, x)
+    one = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+    cuts = ([(axis, i, i + 1, 1)] for i in range(len(equation.outvars)))
+    return [values.reshaped(_sliced(values, x, one, cut), _out(equation)) for cut in cuts]
+
+
 def _split(values: Values, equation: Any, x: Value) -> list[Value]:
     sizes = values.graph.whole(*map(int, equation.params["sizes"]))
     x = _whole(values, equation, x)
@@ -236,4 +243,5 @@ FORMS = LAZY | {
     "reduce_min": _reduced("ReduceMin"), "reduce_or": _truths("ReduceMax"),
     "reduce_prod": _reduced("ReduceProd"), "reduce_sum": _reduced("ReduceSum"),
     "reshape": _reshape, "rev": _rev, "slice": _slice, "split": _split, "stack": _stack,
+    "unstack": _unstack,
 }  # fmt: skip

@@ -79,7 +79,8 @@ class RunFolder:
             draft.rename(path)
             sync(path.parent)
         except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
-            shutil.rmtree(draft, ignore_errors=True)
+            if os.path.isdir(draft):  # rmtree ignores no zero byte
+                shutil.rmtree(draft, ignore_errors=True)
             raise IdrlError(f"the run folder {str(path)!r} cannot be made: {error}.") from None
         return cls(path)
 

@@ -63,7 +63,7 @@ def _inner(eqn: Any, given: list, infinities: list[str]) -> list | None:
     """What an operation that is made of others results in; None for any other."""
     params = eqn.params
     if eqn.primitive.name == "scan":
-        return _scan(params, given, infinities)
+        return _scan(eqn, given, infinities)
     if eqn.primitive.name == "cond":
         inner, given = params["branches"][int(given[0])], given[1:]
     else:
@@ -73,8 +73,12 @@ def _inner(eqn: Any, given: list, infinities: list[str]) -> list | None:
     return _walk(inner.jaxpr, inner.consts, given, infinities)
 
 
-def _scan(params: dict[str, Any], given: list, infinities: list[str]) -> list:
-    body, fixed, kept = params["jaxpr"], params["num_consts"], params["num_carry"]
+def _scan(eqn: Any, given: list, infinities: list[str]) -> list:
+    # How many are carried, and how many come a row a turn, versions of JAX say in different ways:
+    # rows have an axis more than what the body sees of them.
+    params, body = eqn.params, eqn.params["jaxpr"]
+    kept = len(eqn.outvars) - _rows(eqn.outvars, body.jaxpr.outvars)
+    fixed = len(given) - kept - _rows(eqn.invars, body.jaxpr.invars)
     consts, carry, rows = given[:fixed], given[fixed : fixed + kept], given[fixed + kept :]
     turns = range(params["length"])
     outs = []
@@ -85,6 +89,10 @@ def _scan(params: dict[str, Any], given: list, infinities: list[str]) -> list:
     if params["reverse"]:
         outs.reverse()
     return [*carry, *(jnp.stack(column) for column in zip(*outs, strict=True))]
+
+
+def _rows(whole: Sequence, parts: Sequence) -> int:
+    return sum(a.aval.ndim > b.aval.ndim for a, b in zip(whole, parts, strict=True))
 
 
 def _first(test: Callable, given: Sequence, out: Sequence) -> bool:
