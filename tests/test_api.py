@@ -260,6 +260,8 @@ def test_records_are_columns_of_numbers(run):
     with pytest.raises(IndexError, match="4 rows"):
         table[4]
     pandas = pytest.importorskip("pandas")
+    shown = table._repr_html_()
+    assert (shown.count("<tr>"), shown.count("<th>return_mean</th>")) == (1 + len(table), 1)
     frame = table.to_pandas()
     assert isinstance(frame, pandas.DataFrame)
     assert frame["return_mean"].tolist() == table["return_mean"].tolist()
@@ -291,6 +293,9 @@ def test_commands_are_functions_too(run, tmp_path):
             idrl.play(run, **wrong)
     why = idrl.explain(run, step=2)
     assert repr(why).startswith(f"Explained({why.title}: Decision(action=")
+    assert [line.count("│") for line in str(why).splitlines()].count(9) == 2
+    assert why._repr_html_().count("<tr>") == 3
+    assert "<th>regret Δ̂</th>" in why._repr_html_()
 
 
 @pytest.mark.parametrize(

@@ -217,22 +217,18 @@ def _train(options, console) -> int:
 
 
 def _explain(options, console) -> int:
-    from idrl.agents.telling import told
     from idrl.inspect.explain import explain
-    from idrl.report.decisions import SYMBOLS, decision_figure, decision_rows
+    from idrl.report.decisions import decision_figure
     from idrl.runs.loading import open_agent
     from idrl.runs.run import Run
-    from idrl.system.tables import TextTable
 
     run = open_agent(options.run)
     home = run.path if isinstance(run, Run) else Path()
     target = Path(options.png) if options.png else home / "explain.png"
     _check_picture(target)
-    moment, names = explain(run, seed=options.seed, step=options.step), told(run.config.spec)
-    heads = ["", "action", *(SYMBOLS[name] for name in names)]
-    rows = decision_rows(moment.decision, names)
-    console.print(TextTable(heads, rows, moment.title, keys=2))
-    decision_figure(moment.decision, target, moment.title, names)
+    moment = explain(run, seed=options.seed, step=options.step)
+    console.print(moment.table())
+    decision_figure(moment.decision, target, moment.title, moment.names)
     console.print(f"The picture is in {target}", markup=False)
     return 0
 

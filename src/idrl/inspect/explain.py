@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from idrl.agents.telling import told
 from idrl.errors import IdrlError
 from idrl.ids import Decided, Decision
 from idrl.inspect.walking import walk
+from idrl.report.decisions import COLUMNS, SYMBOLS, decision_rows
 from idrl.runs import api
 from idrl.runs.evaluating import world_of
 from idrl.runs.loading import open_agent
@@ -17,16 +19,31 @@ from idrl.runs.policy import Policy, without
 from idrl.runs.run import Run
 from idrl.system import words
 from idrl.system.arguments import whole
+from idrl.system.tables import TextTable
 from idrl.training.seeding import seed_key
 
 
 class Explained(NamedTuple):
+    """What an agent sees, and how it decides. Printed, and shown by a notebook, as a table."""
+
     obs: np.ndarray
     decision: Decided
     title: str
+    names: tuple[str, ...] = COLUMNS  # of the numbers that mean something for this agent
 
     def __repr__(self) -> str:
         return f"Explained({self.title}: {self.decision!r})"
+
+    def __str__(self) -> str:
+        return self.table().text()
+
+    def _repr_html_(self) -> str:
+        return self.table().html()
+
+    def table(self) -> TextTable:
+        """A row an action."""
+        heads = ["", "action", *(SYMBOLS[name] for name in self.names)]
+        return TextTable(heads, decision_rows(self.decision, self.names), self.title, keys=2)
 
 
 def explain(
@@ -63,4 +80,4 @@ def explain(
     decision = policy.explain(seen.obs, seen.allowed)
     if isinstance(decision, Decision):
         decision = without(decision, seen.allowed)
-    return Explained(np.asarray(seen.obs), decision, title)
+    return Explained(np.asarray(seen.obs), decision, title, told(config.spec))

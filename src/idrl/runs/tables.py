@@ -91,9 +91,25 @@ class RecordTable:
         return pandas.DataFrame(self._columns)
 
     def __repr__(self) -> str:
-        head = f"{self.name}: {len(self):,} rows"
         if not len(self):
-            return head
+            return self._title
+        lines = self._lines()
+        widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+        rows = ("  ".join(c.rjust(w) for c, w in zip(line, widths, strict=True)) for line in lines)
+        return "\n".join([self._title, *rows])
+
+    def _repr_html_(self) -> str:
+        from idrl.system.tables import TextTable  # rich takes a while to import
+
+        heads, *rows = self._lines()
+        return TextTable(heads, rows, self._title).html()
+
+    @property
+    def _title(self) -> str:
+        return f"{self.name}: {len(self):,} rows"
+
+    def _lines(self) -> list[list[str]]:
+        """The names of the columns, and the rows at either end."""
         ends = len(self) > 2 * _SHOWN
         numbers = (
             [*range(_SHOWN), *range(len(self) - _SHOWN, len(self))] if ends else range(len(self))
@@ -104,9 +120,7 @@ class RecordTable:
         ]
         if ends:
             lines.insert(1 + _SHOWN, ["…"] * len(self.columns))
-        widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
-        rows = ("  ".join(c.rjust(w) for c, w in zip(line, widths, strict=True)) for line in lines)
-        return "\n".join([head, *rows])
+        return lines
 
 
 def _no_column(name: str, table: RecordTable) -> IdrlError:

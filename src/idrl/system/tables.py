@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import io
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,6 +11,9 @@ from typing import Any, Literal
 
 from rich.cells import cell_len
 from rich.table import Table
+
+from idrl.system.printing import Printer
+from idrl.system.words import visible
 
 _FRAME = 3  # letters that a column takes besides its own: a line and a space on either side
 _HEAD = 10  # letters that a heading may take, however narrow its cells are
@@ -40,6 +45,26 @@ class TextTable:
             below=[*map(spelled, self.below)],
         )
         yield from shown._lines(console, options.max_width)
+
+    def text(self, width: int = 120) -> str:
+        """As plain lines."""
+        lines = io.StringIO()
+        Printer(file=lines, width=width, no_color=True, force_terminal=False).print(self)
+        return lines.getvalue().rstrip("\n")
+
+    def html(self) -> str:
+        """For a notebook, which styles it."""
+
+        def line(tag: str, cells: Sequence[str]) -> str:
+            told = (f"<{tag}>{html.escape(visible(cell))}</{tag}>" for cell in cells)
+            return f"<tr>{''.join(told)}</tr>"
+
+        rows = "".join(line("td", row) for row in (*self.rows, *self.below))
+        notes = "".join(f"<div>{html.escape(visible(note))}</div>" for note in self.notes)
+        return (
+            f"<div>{html.escape(visible(self.title))}</div><table><thead>{line('th', self.heads)}"
+            f"</thead><tbody>{rows}</tbody></table>{notes}"
+        )
 
     def _lines(self, console: Any, room: int) -> Iterator[Any]:
         heads = list(self.heads)
