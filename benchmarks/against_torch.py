@@ -8,7 +8,6 @@ Both use all cores and alternate; ours includes drawing the batch from the repla
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import statistics
 import subprocess
@@ -19,6 +18,7 @@ import jax
 import jax.numpy as jnp
 
 from benchmarks import atari
+from benchmarks.tables import write
 from idrl.config import resolve
 from idrl.envs import make_env
 from idrl.runs.session import make_program
@@ -85,10 +85,7 @@ def main() -> None:
     }  # fmt: skip
     print(row, pairs)
     if options.out:
-        with open(options.out, "w", newline="") as file:
-            writer = csv.DictWriter(file, list(row), lineterminator="\n")
-            writer.writeheader()
-            writer.writerow(row)
+        write(options.out, [row])
 
 
 if __name__ == "__main__":

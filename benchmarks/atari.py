@@ -14,7 +14,6 @@ memory, and only `whole` is measured. Every row is the median of repeats. So man
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
 import statistics
@@ -29,6 +28,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from benchmarks.tables import write
 from benchmarks.turns import Group, Row, Worker, serve
 from idrl.config import resolve
 from idrl.envs import make_env
@@ -234,10 +234,7 @@ def add(rows: list[Row], row: Row, columns: tuple[str, ...], path: str | None) -
     rows.append(row)
     print(*(row.get(name, "") for name in columns), sep="  ", flush=True)
     if path:
-        with open(path, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, columns, extrasaction="ignore")
-            writer.writeheader()
-            writer.writerows(rows)
+        write(path, rows, columns)
 
 
 def main(argv: list[str]) -> None:

@@ -11,7 +11,6 @@ that of the first call, which compiles.
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import time
 
@@ -22,6 +21,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from threadpoolctl import threadpool_limits
 
+from benchmarks.tables import write
 from idrl.bandits import simulate
 from idrl.bandits.settings import gp
 
@@ -98,10 +98,7 @@ def main() -> None:
     print(f"both programs took the same action in {100 * alike:.0f}% of steps")
     print(f"jax {jax.__version__}, scikit-learn {sklearn.__version__}, {os.cpu_count()} CPU cores")
     if options.out:
-        with open(options.out, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, table[0], lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(table)
+        write(options.out, table)
 
 
 if __name__ == "__main__":

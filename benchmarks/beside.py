@@ -27,6 +27,7 @@ import gymnasium
 import jax
 
 import idrl
+from benchmarks.tables import write
 
 COLUMNS = ("agent", "env", "round", "beside_s", "waiting_s", "ratio", "evaluations", "equal", "set")
 
@@ -102,13 +103,6 @@ def main() -> int:
         print(f"beside / waiting: {statistics.median(ratios):.3g} {spread}")
     repeats = args.deterministic or jax.default_backend() == "cpu"
     return int(different and repeats)
-
-
-def write(path: str, rows: list[dict[str, Any]]) -> None:
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 if __name__ == "__main__":

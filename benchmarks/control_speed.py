@@ -10,7 +10,6 @@ and 8 seeds in one program. The others live where `make bench-setup` puts them.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import statistics
 import sys
@@ -20,6 +19,7 @@ import jax
 import numpy as np
 
 from benchmarks.peers.libraries import HOME
+from benchmarks.tables import write
 from benchmarks.turns import Group, Worker, serve
 from idrl.config import resolve
 from idrl.envs import make_env
@@ -104,10 +104,7 @@ def main(argv: list[str]) -> None:
         table.append(row)
         print(*row.values(), sep="  ", flush=True)
     if args.csv:
-        with open(args.csv, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, COLUMNS)
-            writer.writeheader()
-            writer.writerows(table)
+        write(args.csv, table, COLUMNS)
 
 
 if __name__ == "__main__":

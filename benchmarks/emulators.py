@@ -14,13 +14,13 @@ round in another order, and a ratio is to the first of them in the same round. W
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import statistics
 import time
 
 import numpy as np
 
+from benchmarks.tables import write
 from idrl.envs import make_env
 from idrl.envs.host import NO_SEED, History
 from idrl.envs.processes import make_vector
@@ -78,10 +78,7 @@ def main() -> None:
             rows.append(dict(zip(COLUMNS, (*cells, os.cpu_count()), strict=True)))
             print(*rows[-1].values(), sep="  ", flush=True)
     if args.csv:
-        with open(args.csv, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, COLUMNS)
-            writer.writeheader()
-            writer.writerows(rows)
+        write(args.csv, rows, COLUMNS)
 
 
 if __name__ == "__main__":

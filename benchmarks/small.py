@@ -9,7 +9,6 @@ Python step by step. Both run in this process, alternating; medians of several s
 from __future__ import annotations
 
 import argparse
-import csv
 import statistics
 import time
 
@@ -17,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from benchmarks.tables import write
 from idrl.config import resolve
 from idrl.envs import make_env
 from idrl.replay import ring as ring
@@ -165,10 +165,7 @@ def main() -> None:
             for name, us in profile(program).items():
                 print(f"    {name:20s} {us:8.1f} µs")
     if options.out:
-        with open(options.out, "w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+        write(options.out, rows)
 
 
 if __name__ == "__main__":

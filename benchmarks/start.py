@@ -17,7 +17,6 @@ A run is one of the whole length, stopped there. Each round has two: `cold` comp
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
 import statistics
@@ -29,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import idrl
+from benchmarks.tables import write
 
 COLUMNS = ("agent", "env", "what", "cache", "seconds", "spread", "rounds", "settings", "cores")
 PARTS = ("stepping", "random", "learning", "steps")
@@ -113,10 +113,7 @@ def main(argv: list[str]) -> None:
             rows.append(dict(zip(COLUMNS, cells, strict=True)))
             print(*rows[-1].values(), sep="  ")
     if args.csv:
-        with open(args.csv, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, COLUMNS)
-            writer.writeheader()
-            writer.writerows(rows)
+        write(args.csv, rows, COLUMNS)
 
 
 if __name__ == "__main__":

@@ -190,7 +190,7 @@ def reprioritise(
     assert replay.priorities is not None
     assert where is not None
     # Nothing is ever quite forgotten; a number gone wrong must not spoil the sums, nor one below
-    # 0, whose power is no number.
+    # 0, whose power is NaN.
     values = (jnp.nan_to_num(jnp.maximum(td_priority, 0), posinf=1e6) + 1e-6) ** power
     tree = trees.assign(replay.priorities, where, values)
     return replay._replace(
