@@ -72,6 +72,16 @@ def test_columns_that_do_not_fit_follow_below():
         assert "A note." in text
 
 
+def test_a_table_is_plain_text_in_a_notebook_too(monkeypatch):
+    """Where rich would show it, and write nothing."""
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert TextTable(["seed", "score"], [["3", "0.5"]], "a run").text().splitlines() == [
+        "a run", "┏━━━━━━┳━━━━━━━┓", "┃ seed ┃ score ┃", "┡━━━━━━╇━━━━━━━┩", "│    3 │   0.5 │",
+        "└──────┴───────┘",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("width", [30, 40, 80])
 def test_columns_are_as_wide_as_an_ascii_output_spells_them(width):
     output = io.TextIOWrapper(io.BytesIO(), encoding="ascii")

@@ -49,7 +49,9 @@ class TextTable:
     def text(self, width: int = 120) -> str:
         """As plain lines."""
         lines = io.StringIO()
-        Printer(file=lines, width=width, no_color=True, force_terminal=False).print(self)
+        plain = {"no_color": True, "force_terminal": False}
+        # in a notebook rich shows what it is to write
+        Printer(file=lines, width=width, force_jupyter=False, **plain).print(self)
         return lines.getvalue().rstrip("\n")
 
     def html(self) -> str:
