@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import small
 import tomli_w
-from benchmarks.claim import collecting, models, paging, scoring, tabulating
+from benchmarks.claim import collecting, models, paging, scoring, tabulating, training
 from benchmarks.claim.__main__ import main
 from run_folders import freeze, made_up_run, write_csv
 
@@ -125,6 +125,27 @@ def test_the_files_alone_give_the_scores_of_the_run_folders(study, tmp_path):
         for agent in AGENTS:
             theirs = folders.tasks[game][agent].scores()
             assert section.tasks[game][agent].scores() == pytest.approx(theirs, rel=1e-4)
+
+
+def test_training_episodes_are_a_table_and_a_figure(study, tmp_path):
+    out = tmp_path / "out"
+    collecting.collect([study], out)
+    found = rows(out / "training.csv")
+    section = scoring.section_of(out / "evaluations.csv")
+    sheet = training.training_sheet(found, section)
+    assert [column.name for column in sheet.columns] == ["agent", "asterix", "breakout"]
+    # made up: a hundredth of the step, 10 to 1,000, on every seed
+    assert sheet.rows == [[agent, *["5.05 (5.05 to 5.05)"] * 2] for agent in sorted(AGENTS)]
+    alone = [row for row in found if (row["env"], row["seed"]) == (GAMES[0], "100")]
+    less = training.training_sheet([r for r in alone if r["agent"] != "dqn"], section)
+    assert [len(row) for row in less.rows] == [2] * len(AGENTS)
+    assert {row[0]: row[1] for row in less.rows}["dqn"] is None
+    assert any("One seed" in note for note in less.notes)
+    assert training.training_sheet([], section) is None
+    ((name, about),) = training.write_training(found, tmp_path)
+    assert (tmp_path / f"{name}.png").stat().st_size > 5_000
+    assert "mean over seeds" in about
+    assert training.write_training([], tmp_path) == []
 
 
 def test_random_play_is_0_and_the_best_agents_mean_1(study, tmp_path):

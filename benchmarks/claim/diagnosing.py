@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +51,7 @@ def _draw(rows: Sequence[dict[str, str]], envs: Sequence[str]):
             axis = axes[row, column]
             mine = [r for r in rows if (r["env"], r["quantity"]) == (env, quantity)]
             for agent in sorted({r["agent"] for r in mine}):
-                handles[agent] = _line(axis, [r for r in mine if r["agent"] == agent], agent)
+                handles[agent] = line(axis, [r for r in mine if r["agent"] == agent], agent)
             if quantity != "not_greedy" and _wide(mine):
                 axis.set_yscale("log")
             if not column:
@@ -64,10 +65,12 @@ def _draw(rows: Sequence[dict[str, str]], envs: Sequence[str]):
     return fig
 
 
-def _line(axis, rows: Sequence[dict[str, str]], agent: str):
+def line(axis, rows: Sequence[Mapping[str, Any]], agent: str):
+    """Draw `mean` over `steps`, and a band from `lowest` to `highest`."""
     from matplotlib.ticker import EngFormatter
 
-    tint = look(agent)
+    name, _, variant = agent.partition(" (")
+    tint = look(name, bool(variant))
     steps, mean, low, high = (
         np.array([float(row[name]) for row in rows])
         for name in ("steps", "mean", "lowest", "highest")

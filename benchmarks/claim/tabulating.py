@@ -13,6 +13,7 @@ import numpy as np
 from benchmarks.claim.collecting import read
 from benchmarks.claim.diagnosing import write_diagnostics
 from benchmarks.claim.scoring import not_run, section_of
+from benchmarks.claim.training import Rows, training_sheet, write_training
 from idrl.report.figures import write_figures
 from idrl.report.grouping import Group, Section
 from idrl.report.reference import read_reference
@@ -45,30 +46,36 @@ def tabulate(out: Path, study: str, reference: Path | None = None) -> Path:
     curves = (folder / "curves.png").read_bytes()  # of all; what sums games up is of fewer
     drawn = write_figures(whole_variants(section), folder, **how)
     (folder / "curves.png").write_bytes(curves)
+    training = read(out / "training.csv")
+    drawn += write_training(training, folder)
     drawn += write_diagnostics(read(out / "diagnostics.csv"), folder)
     target = out / "benchmark.md"
-    target.write_text(markdown(section, study, drawn), encoding="utf-8")
+    target.write_text(markdown(section, study, drawn, training), encoding="utf-8")
     return target
 
 
-def markdown(section: Section, study: str, drawn: list[tuple[str, str]]) -> str:
+def markdown(
+    section: Section, study: str, drawn: list[tuple[str, str]], training: Rows = ()
+) -> str:
     missing = not_run(study, section)
     told = "\n".join([MISSING, "", *(f"- {line}" for line in missing)])
     parts = [f"<!-- python -m benchmarks.claim tables {study} writes what follows -->"]
     parts += [told] if missing else []
-    parts += [sheet.markdown().rstrip() for sheet in sheets(section)]
+    parts += [sheet.markdown().rstrip() for sheet in sheets(section, training)]
     parts += [f"![{name}]({FIGURES}/{name}.png)\n\n{about}." for name, about in drawn]
     return "\n\n".join(parts) + "\n"
 
 
-def sheets(section: Section) -> list[Sheet]:
-    """All tables."""
+def sheets(section: Section, training: Rows = ()) -> list[Sheet]:
+    """All tables. `training`: rows of `training.csv`."""
     best = "the highest evaluation of each seed, then the mean over seeds"
     last = "the last evaluation of each seed, then the mean over seeds"
     made = [
         games(section, "Score", best, lambda group: group.scores()),
         games(section, "Last evaluation", last, lambda group: _last(group)),
     ]
+    while_training = training_sheet(training, section)
+    made += [while_training] if while_training else []
     if section.of_atari:
         made.append(game_table(section, percent=True))
     summed = whole_variants(section)

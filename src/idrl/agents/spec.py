@@ -48,8 +48,9 @@ class Learning:
     # what values, σ, ρ², priors, Huber's δ and ranges of returns are multiples of: 1 of the task's
     # rewards, or a unit that the agent measures while it learns (discrete actions only)
     unit: Literal["task", "measured"] = "task"
-    # "mixed" computes updates in bfloat16 where that saves time; weights stay float32
-    precision: Literal["full", "mixed"] = "full"
+    # "mixed" computes updates in bfloat16 where that saves time; weights stay float32. "auto" is
+    # mixed in a run on a GPU and full elsewhere; the run records which
+    precision: Literal["full", "mixed", "auto"] = "full"
 
     def seen_reward(self, reward: jax.Array) -> jax.Array:
         """The reward as it is learned from."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -151,6 +152,7 @@ def train(
         frames=frames,
     )  # fmt: skip
     prepare_memory(resolved)
+    resolved = _settled(resolved)
     world = own_env(resolved.env) if given is None else given
     # refuses what cannot be built, or not here
     actions = actions_of(world)
@@ -177,6 +179,15 @@ def train(
         if _came_to_nothing(folder, error):
             folder.discard()
         raise
+
+
+def _settled(config: RunConfig) -> RunConfig:
+    """With what "auto" stands for here: so the run goes on wherever it is resumed."""
+    if config.learning.precision != "auto":
+        return config
+    gpu = jax.default_backend() == "gpu" and config.spec.actor is None
+    learning = replace(config.learning, precision="mixed" if gpu else "full")
+    return replace(config, learning=learning)
 
 
 def _check_once(flags: dict[str, Any], frames: int | None, changes: list[dict[str, Any]]) -> None:
