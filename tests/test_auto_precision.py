@@ -44,7 +44,7 @@ def test_a_run_on_a_cpu_can_be_resumed_anywhere(tmp_path):
     run = idrl.train("dqn", "deep_sea/4", steps=64, settings=small, out=tmp_path / "run")
     assert run.config.learning.precision == "full"
     assert 'precision = "full"' in (tmp_path / "run/config.toml").read_text()
-    assert idrl.train(resume=run, steps=128).steps == 128
+    assert idrl.train(resume=run, steps=128, settings=small).steps == 128  # "auto" is what it was
 
 
 def test_atari_asks_for_it():

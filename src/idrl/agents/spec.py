@@ -19,6 +19,9 @@ MOST_STEPS = 128  # of n-step returns
 MOST_HEADS = 8
 
 
+Precision = Literal["full", "mixed", "auto"]
+
+
 @dataclass(frozen=True)
 class Learning:
     """When and from how much an agent learns.
@@ -50,7 +53,7 @@ class Learning:
     unit: Literal["task", "measured"] = "task"
     # "mixed" computes updates in bfloat16 where that saves time; weights stay float32. "auto" is
     # mixed in a run on a GPU and full elsewhere; the run records which
-    precision: Literal["full", "mixed", "auto"] = "full"
+    precision: Precision = "full"
 
     def seen_reward(self, reward: jax.Array) -> jax.Array:
         """The reward as it is learned from."""

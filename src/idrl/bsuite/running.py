@@ -137,7 +137,8 @@ def settings(plan: Plan, value: float) -> dict[str, Any]:
 
 
 def _check_same(path: Path, wanted: RunConfig) -> None:
-    if read_run(RunFolder.open(path)) != wanted:
+    found = read_run(RunFolder.open(path))
+    if found != wanted.settled(found.learning.precision):
         raise IdrlError(
             f"{str(path)!r} holds a run with other settings; choose another --out, or the agent, "
             "seeds and episodes that it was made with."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from idrl.agents import AgentSpec, declared
 from idrl.agents.optimisers import Optimiser
 from idrl.agents.registry import agent_names, presets_of
 from idrl.agents.rule_base import Rule
-from idrl.agents.spec import Learning
+from idrl.agents.spec import Learning, Precision
 from idrl.config.presets import preset
 from idrl.envs.declaring import find, steps_of, under_preset
 from idrl.envs.families import DEFAULT
@@ -54,6 +54,12 @@ class RunConfig:
         return AgentSpec(
             self.trunk, self.heads, self.explore, self.evaluate, self.optimiser, self.learning
         )
+
+    def settled(self, precision: Precision) -> RunConfig:
+        """With `precision` where it says "auto"."""
+        if self.learning.precision != "auto":
+            return self
+        return replace(self, learning=replace(self.learning, precision=precision))
 
 
 def resolve(

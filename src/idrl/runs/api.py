@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -183,11 +182,8 @@ def train(
 
 def _settled(config: RunConfig) -> RunConfig:
     """With what "auto" stands for here: so the run goes on wherever it is resumed."""
-    if config.learning.precision != "auto":
-        return config
     gpu = jax.default_backend() == "gpu" and config.spec.actor is None
-    learning = replace(config.learning, precision="mixed" if gpu else "full")
-    return replace(config, learning=learning)
+    return config.settled("mixed" if gpu else "full")
 
 
 def _check_once(flags: dict[str, Any], frames: int | None, changes: list[dict[str, Any]]) -> None:

@@ -39,7 +39,7 @@ def changed(old: RunConfig, changes: list[dict[str, Any]]) -> RunConfig:
     data = to_dict(old)
     for change in changes:
         data = merge(data, current_names(change))
-    new = build(RunConfig, data)
+    new = build(RunConfig, data).settled(old.learning.precision)
     check_same(to_dict(old), to_dict(new), "the run has", "not")
     return new
 
