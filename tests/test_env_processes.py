@@ -197,7 +197,8 @@ def test_how_many_processes_there_are():
     assert [how_many(Games(), count, 0) for count in (1, 4, 8)] == [1, 4, 5]
     games = {(128, 16): 16, (64, 16): 16, (32, 16): 8, (1, 16): 0, (128, 2): 1}
     assert {how: pong.processes(*how) for how in games} == games
-    assert pong.part(8, 2).threads == 2
+    assert pong.part(8, 1).threads == pong.part(8, 2).threads == 2
+    assert pong.part(8, 4).threads == 4
     assert AtariEnv("pong", threads=3).part(8, 2).threads == 3
 
 

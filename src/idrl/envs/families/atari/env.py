@@ -85,7 +85,9 @@ class AtariEnv(HostEnv):
 
     def part(self, first: int, cores: int) -> AtariEnv:
         other = super().part(first, cores)
-        other.threads = self.threads or cores
+        # Two at least, also on one core: while a game begins anew with up to 30 no-ops, its
+        # neighbours go on, on cores of processes that have done their part.
+        other.threads = self.threads or max(2, cores)
         return other
 
     def make(self, count: int, timeout_s: float = 0.0) -> Vector:
