@@ -20,7 +20,7 @@ for word in "$@"; do
   if [ "$last" = --out ]; then mkdir -p "$word" && touch "$word/run.json"; fi
   last=$word
 done
-printf '%s|' "$@" >> "$NOTES"; echo >> "$NOTES"
+printf '%s\\n' "$(printf '%s|' "$@")" >> "$NOTES" # at once: two may write side by side
 if [[ "$*" == *killed* && "$*" != *--resume* ]]; then kill -9 $$; fi
 """
 QUEUE = """# two games
@@ -77,7 +77,18 @@ def test_a_second_start_continues(start, tmp_path):
     assert log.count("exit 137") == log.count("exit 0") == 1
 
 
-@pytest.mark.parametrize("arguments", [[], ["runs"], ["runs", "some"], ["runs", "1", "1M", "x"]])
+def test_another_seed(start):
+    def seeds(*arguments):
+        _, begun = start(*arguments)
+        return {words[words.index("--seed") + 1] for words in begun}
+
+    assert (seeds("a", "2"), seeds("b", "2", "1M", "101")) == ({"100"}, {"101"})
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["runs"], ["runs", "some"], ["runs", "1", "1M", "x"], ["runs", "1", "1M", "1", "x"]],
+)
 def test_bad_arguments_are_told_its_usage(start, tmp_path, arguments):
     done, begun = start(*arguments)
     assert (done.returncode, begun) == (2, [])

@@ -5,13 +5,13 @@
 # settings of its own if it has any; # begins a comment. Started again with the same RUNS it
 # continues: runs that were begun are resumed, finished ones are left as they are. What a run prints
 # is in RUNS/logs. The exit status is 0 when all runs are finished.
-# usage: results/atari/short/run.sh RUNS JOBS [FRAMES] < QUEUE
+# usage: results/atari/short/run.sh RUNS JOBS [FRAMES [SEED]] < QUEUE
 set -u
-if [[ $# -lt 2 || $# -gt 3 || ! $2 =~ ^[1-9][0-9]*$ ]]; then
+if [[ $# -lt 2 || $# -gt 4 || ! $2 =~ ^[1-9][0-9]*$ || ! ${4:-100} =~ ^[0-9]+$ ]]; then
   sed -n 's/^# usage/usage/p' "$0" >&2
   exit 2
 fi
-export RUNS=$1 FRAMES=${3:-10M} PYTHONUNBUFFERED=1
+export RUNS=$1 FRAMES=${3:-10M} SEED=${4:-100} PYTHONUNBUFFERED=1
 export XLA_PYTHON_CLIENT_PREALLOCATE=false # as `idrl sweep` does where runs share a GPU
 mkdir -p "$RUNS/logs" || exit 1 # not beside the runs: RUNS/asterix-* names folders of runs alone
 # With it, kernels of different runs overlap.
@@ -22,7 +22,7 @@ one() {
   if [[ -e $RUNS/$name/run.json ]]; then
     command+=(--resume "$RUNS/$name" --frames "$FRAMES")
   else
-    command+=("$agent" "atari/$game" --preset short --frames "$FRAMES" --envs 128 --seed 100
+    command+=("$agent" "atari/$game" --preset short --frames "$FRAMES" --envs 128 --seed "$SEED"
       --set learning.precision=mixed $settings --out "$RUNS/$name")
   fi
   echo "${command[*]}" >> "$RUNS/logs/$name.log"
