@@ -104,7 +104,7 @@ def read(path: Path) -> list[dict[str, str]]:
 
 def _text(value: Any) -> str:
     if isinstance(value, float):
-        return "" if np.isnan(value) else f"{value:.5g}"
+        return "" if np.isnan(value) else f"{value:.7g}"
     return str(value)
 
 
