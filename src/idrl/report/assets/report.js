@@ -53,7 +53,7 @@ function draw(id) {
     font: { color: css("--ink"), size: 12 },
     hoverlabel: { bgcolor: css("--card"), bordercolor: css("--line"), font: { color: css("--ink") } },
     xaxis: { ...axis, title: { text: chart.x, standoff: 4 } },
-    yaxis: { ...axis, exponentformat: "power", title: { text: chart.y, standoff: 4 } },
+    yaxis: { ...axis, exponentformat: "power", minexponent: 5, title: { text: chart.y, standoff: 4 } },
   };
   const config = { responsive: true, displaylogo: false, displayModeBar: false };
   return Plotly.react(document.getElementById(id), traces(chart), layout, config);
