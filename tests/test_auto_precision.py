@@ -1,5 +1,7 @@
 """`learning.precision=auto`: what a run on this machine records, and on a GPU."""
 
+from types import SimpleNamespace
+
 import pytest
 
 import idrl
@@ -12,7 +14,7 @@ from idrl.schema import flat, to_dict
 def recorded(monkeypatch):
     """The precision that `idrl.train` would record on a device of some kind."""
 
-    def call(kind, agent="dqn", env="minatar/breakout", **settings):
+    def call(kind, agent="dqn", env="minatar/breakout", capability="9.0", **settings):
         found = []
 
         def stop(spec, config, world):
@@ -21,6 +23,9 @@ def recorded(monkeypatch):
 
         monkeypatch.setattr(api, "_check_here", stop)
         monkeypatch.setattr(api.jax, "default_backend", lambda: kind)
+        if kind == "gpu":
+            device = SimpleNamespace(compute_capability=capability, device_kind="a GPU")
+            monkeypatch.setattr(api.jax, "local_devices", lambda: [device])
         with pytest.raises(idrl.IdrlError, match="enough"):
             idrl.train(agent, env, settings=settings)
         return found[0]
@@ -33,6 +38,15 @@ def test_a_run_records_what_it_computes_in(recorded, kind, precision):
     assert recorded(kind, **{"learning.precision": "auto"}) == precision
     assert recorded(kind, **{"learning.precision": "mixed"}) == "mixed"
     assert recorded(kind) == "full"  # small networks are not worth it
+
+
+@pytest.mark.parametrize(
+    ("capability", "precision"),
+    [("8.0", "mixed"), ("12.0", "mixed"), ("7.5", "full"), ("gfx90a", "full"), ("", "full")],
+)
+def test_only_where_the_gpu_has_bfloat16(recorded, capability, precision):
+    auto = {"learning.precision": "auto"}
+    assert recorded("gpu", capability=capability, **auto) == precision
 
 
 def test_continuous_actions_are_in_full(recorded):

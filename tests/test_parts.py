@@ -212,6 +212,11 @@ def test_a_declaration_may_ask_for_all_of_a_preset(agents, mine):
     config = resolve("eager-too", "deep_sea/10")
     assert {name: getattr(config, name) for name in own} == own
     assert config.learning.target_every_steps == like.learning.target_every_steps
+    # nor need their networks expect weights in bfloat16, which a GPU has on Atari
+    precisions = {
+        name: resolve(name, "atari/pong").learning.precision for name in ("eager", "eager-too")
+    }
+    assert precisions == {"eager": "auto", "eager-too": "full"}
 
 
 def test_agents_that_are_refused(agents):

@@ -55,8 +55,9 @@ def training_sheet(rows: Rows, section: Section) -> Sheet | None:
         made.append([label, *cells])
     names = [Column(game.partition("/")[2] or game, 0) for game in games]
     notes = [
-        "Training episodes: the mean return over all of training, which is higher the sooner an "
-        f"agent learns; then the mean over seeds; in brackets its {INTERVAL}."
+        "Training episodes: their mean return over all of training, where all stretches of steps "
+        "count alike, so it is higher the sooner an agent learns; then the mean over seeds; in "
+        f"brackets its {INTERVAL}."
     ]
     heading = f"Training episodes, {section.title}"
     return Sheet(

@@ -52,7 +52,7 @@ class Learning:
     # rewards, or a unit that the agent measures while it learns (discrete actions only)
     unit: Literal["task", "measured"] = "task"
     # "mixed" computes updates in bfloat16 where that saves time; weights stay float32. "auto" is
-    # mixed in a run on a GPU and full elsewhere; the run records which
+    # mixed in a run on a GPU that has bfloat16 and full elsewhere; the run records which
     precision: Precision = "full"
 
     def seen_reward(self, reward: jax.Array) -> jax.Array:

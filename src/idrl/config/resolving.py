@@ -170,7 +170,12 @@ def _laid(data: dict[str, Any], changes: dict[str, Any], presets: str) -> dict[s
             for name, category in _PARTS.items()
             if not category.kinds[data[name]["kind"]].is_built_in()
         ]
-        return {name: x for name, x in changes.items() if name not in own} | {"heads": heads}
+        laid = {name: x for name, x in changes.items() if name not in own} | {"heads": heads}
+        built_in = all(Head.kinds[head["kind"]].is_built_in() for head in data["heads"].values())
+        if "trunk" in own or not built_in:
+            # Weights in bfloat16 are nothing that others' networks have to expect.
+            laid["learning"] = _but(laid.get("learning", {}), "precision")
+        return laid
     laid = {
         section: _only(changes[section], names)
         for section, names in _OF_THE_TASK.items()
@@ -180,6 +185,10 @@ def _laid(data: dict[str, Any], changes: dict[str, Any], presets: str) -> dict[s
         return laid  # ranges in units that the agent does not measure, unless it says so
     ranges = {name: _only(change, _OF_ITS_RETURNS) for name, change in heads.items()}
     return laid | {"heads": ranges}
+
+
+def _but(table: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if key != name}
 
 
 def _only(table: dict[str, Any], names: tuple[str, ...] | None) -> dict[str, Any]:

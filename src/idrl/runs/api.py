@@ -29,7 +29,7 @@ from idrl.storage import checkpoint
 from idrl.storage import sinks as guests
 from idrl.storage.folder import RunFolder, free_name
 from idrl.system import plugins
-from idrl.system.devices import prepare
+from idrl.system.devices import has_bfloat16, prepare
 from idrl.system.printing import Printer
 
 __all__ = ["Run", "evaluate", "load", "open_run", "train"]
@@ -182,8 +182,8 @@ def train(
 
 def _settled(config: RunConfig) -> RunConfig:
     """With what "auto" stands for here: so the run goes on wherever it is resumed."""
-    gpu = jax.default_backend() == "gpu" and config.spec.actor is None
-    return config.settled("mixed" if gpu else "full")
+    mixed = has_bfloat16() and config.spec.actor is None
+    return config.settled("mixed" if mixed else "full")
 
 
 def _check_once(flags: dict[str, Any], frames: int | None, changes: list[dict[str, Any]]) -> None:

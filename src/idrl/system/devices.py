@@ -11,6 +11,7 @@ import jax
 
 from idrl.errors import IdrlError
 
+_AMPERE = 8
 _DETERMINISTIC = "--xla_gpu_deterministic_ops"
 # Of compiling a program. JAX keeps what took a second; a run has ten programs that take less.
 _JAXS_OWN_S, _WORTH_KEEPING_S = 1.0, 0.05
@@ -57,6 +58,15 @@ def cores() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on Linux
         return os.cpu_count() or 1
+
+
+def has_bfloat16() -> bool:
+    """Whether this is a GPU with units for bfloat16: NVIDIA's have them from Ampere on."""
+    if jax.default_backend() != "gpu":
+        return False
+    told = str(getattr(jax.local_devices()[0], "compute_capability", ""))  # such as "9.0"
+    major = told.partition(".")[0]
+    return major.isdecimal() and int(major) >= _AMPERE
 
 
 def keep_memory() -> None:

@@ -13,7 +13,7 @@ from idrl.schema import merge
 
 # Evaluations between new seeds. A resumed run replays what the games did since: 6 · 250,000 steps
 # and the longest episode under way. Sixteen cores emulate some 20,000 steps (82,000 frames) a
-# second (results/atari/emulators.csv): 72 s at most, and half of that on average. A seeded reset
+# second (results/atari/emulators.csv): 75 s at most, and half of that on average. A seeded reset
 # loads the game anew and takes as long as 100 to 200 steps, some 90 ms in which in training the
 # other games wait: with 128 games 12 s of the 134 s that as many steps take in mixed precision.
 RESEED_EVERY = 6
@@ -37,7 +37,7 @@ def preset(task: PresetContext) -> Settings:
         "evaluation": {"envs": 32},
         "evaluate": _evaluate(task),
     }
-    if not release and not task.continuous:  # harmless: three games both ways in results/atari
+    if not release and not task.continuous:  # no harm seen: results/atari/short
         changes["learning"]["precision"] = "auto"
     if task.named == "short" and not task.continuous:
         return merge(changes, short(task))
