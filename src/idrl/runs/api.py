@@ -182,6 +182,8 @@ def train(
 
 def _settled(config: RunConfig) -> RunConfig:
     """With what "auto" stands for here: so the run goes on wherever it is resumed."""
+    if config.learning.precision != "auto":
+        return config  # without asking for devices
     mixed = has_bfloat16() and config.spec.actor is None
     return config.settled("mixed" if mixed else "full")
 
