@@ -34,6 +34,9 @@ SMALL = {
 }
 
 
+ACTING = "evaluate", "explore"
+
+
 class Told:
     """Pays the action, and is over."""
 
@@ -71,6 +74,41 @@ def test_an_evaluation_does_not_explore(env):
     assert set(np.unique(played.returns[played.ended])) == {0.0, 1.0}, "training explores"
     assert int(score.episodes[0]) >= 20
     assert float(score.return_std[0]) == 0
+
+
+@pytest.mark.parametrize("env", [Told(), GymTold], ids=["compiled", "hosted"])
+def test_an_agent_may_be_scored_as_it_explores(env, tmp_path):
+    """With ε at its end, not where it began."""
+    faded = idrl.schema.merge(SMALL, {"explore": {"end": 0.5, "decay_steps": 40}})
+    run = idrl.train("dqn", env, settings=faded, out=tmp_path / "run")
+    greedy, drawn = (
+        idrl.evaluate(run, env=env, acting=how, weights="latest", episodes=400) for how in ACTING
+    )
+    assert float(greedy.return_std[0]) == 0
+    assert abs(float(drawn.return_mean[0]) - (0.75 if greedy.return_mean[0] else 0.25)) < 0.1
+    agent = idrl.load(run, weights="latest")
+    again = idrl.evaluate(agent, env=env, acting="explore", episodes=400)
+    assert again.return_mean == drawn.return_mean[0]
+
+
+def test_what_cannot_be_scored_so_is_told():
+    with pytest.raises(idrl.IdrlError, match="acting is 'both'; it must be 'explore' or 'evalu"):
+        idrl.evaluate("nothing", acting="both")
+    with pytest.raises(idrl.IdrlError, match="weights is 'last'; it must be 'best' or 'latest'"):
+        idrl.evaluate("nothing", weights="last")
+    with pytest.raises(idrl.IdrlError, match="a Drawing has one set of weights: omit weights='l"):
+        idrl.evaluate(Drawing(), "cartpole", weights="latest")
+
+
+class Drawing:
+    def predict(self, observation, state, episode_start, deterministic):
+        return np.full(len(observation), 0 if deterministic else 1), None
+
+
+@pytest.mark.parametrize("env", [Told(), GymTold], ids=["compiled", "hosted"])
+def test_a_predictor_is_told_how_to_act(env):
+    scores = [idrl.evaluate(Drawing(), env, acting=how, episodes=3) for how in ACTING]
+    assert [float(score.return_mean) for score in scores] == [0, 1]
 
 
 @pytest.mark.slow

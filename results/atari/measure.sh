@@ -2,7 +2,7 @@
 # Measures on this machine's GPU what the docs say of Atari's speed: games in processes, the start
 # of a run, training (also with the replay in host memory), evaluation beside training. A log and a
 # CSV file for each in OUT; a command that takes longer than LIMIT seconds is ended, and the others
-# go on. About twelve minutes of an H200; the parts can be measured one at a time.
+# go on. About eight minutes of an H200; the parts can be measured one at a time.
 # usage: results/atari/measure.sh OUT [PART...]
 #   PART: emulators start training beside; all of them by default
 set -u
@@ -29,24 +29,22 @@ for part in "${@:-emulators start training beside}"; do
   for name in $part; do
     case $name in
       emulators)
-        run emulators emulators 1 "$(nproc)" --games "$envs" --steps $((steps / 200)) --rounds 2 \
+        run emulators emulators 1 "$(nproc)" --games "$envs" --steps $((steps / 300)) --rounds 1 \
           --csv "$out/emulators.csv"
         ;;
       start)
-        for processes in 0 1; do # by default, and as before
-          run start start c51-ids atari/pong --steps "$steps" --rounds 1 \
-            --csv "$out/start-$processes.csv" --set "${same[@]}" "training.env_processes=$processes" \
-            "learning.learning_starts_steps=$((steps / 2))" "learning.replay_capacity=$capacity"
-        done
+        run start start c51-ids atari/pong --steps "$steps" --rounds 1 \
+          --csv "$out/start.csv" --set "${same[@]}" \
+          "learning.learning_starts_steps=$((steps / 2))" "learning.replay_capacity=$capacity"
         ;;
       training)
-        run training atari "c51-ids/$envs/mixed" "c51-ids/$envs/mixed/processes=1" \
-          "dqn/$envs/mixed" "dqn/$envs/mixed/processes=1" "c51-ids/$envs/mixed/host" \
+        run training atari "dqn/$envs/mixed" "dqn/$envs/mixed/processes=1" \
+          "c51-ids/$envs/mixed" "c51-ids/$envs/mixed/host" \
           --together 1 --seconds 4 \
           --capacity "$capacity" --csv "$out/training.csv"
         ;;
       beside)
-        run beside beside c51-ids atari/pong --steps $((steps * 4)) --rounds 1 --set "${same[@]}" \
+        run beside beside c51-ids atari/pong --steps $((steps * 3)) --rounds 1 --set "${same[@]}" \
           "learning.learning_starts_steps=$((steps / 4))" "learning.replay_capacity=$capacity" \
           "evaluation.every_steps=$steps" "evaluation.steps=$((steps / 2))" "evaluation.envs=$envs" \
           --csv "$out/beside.csv"

@@ -82,9 +82,7 @@ def test_measure_goes_on_after_a_part_that_fails(tmp_path):
     assert done.returncode == 1
     assert "start: not finished" in done.stderr
     begun = [line.split()[1] for line in notes.read_text().splitlines()]
-    assert begun == [
-        f"benchmarks.{name}" for name in ("emulators", "start", "start", "atari", "beside")
-    ]
+    assert begun == [f"benchmarks.{name}" for name in ("emulators", "start", "atari", "beside")]
     assert call("out", "emulators").returncode == 0
     assert call("out", "everything").returncode == 2
     assert call().returncode == 2

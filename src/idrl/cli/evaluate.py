@@ -16,6 +16,14 @@ def add_parser(commands) -> None:
         help="for atari/…: score the episodes completed in this many frames instead",
     )  # fmt: skip
     c.add_argument(
+        "--weights", choices=("best", "latest"), default="best",
+        help="which weights of a run (default: best)",
+    )  # fmt: skip
+    c.add_argument(
+        "--act", choices=("evaluate", "explore"), default="evaluate",
+        help="act by the rule it is evaluated with (default), or the one it explores with",
+    )  # fmt: skip
+    c.add_argument(
         "--deterministic", action="store_true",
         help="make a GPU compute the same bits every time, as it does for runs trained so",
     )  # fmt: skip
@@ -37,7 +45,8 @@ def _evaluate(options, console) -> int:
     run = open_agent(options.run)
     fixed = not isinstance(run, Policy) and run.deterministic
     score = api.evaluate(
-        run, episodes=options.episodes, frames=options.frames,
+        run, episodes=options.episodes, frames=options.frames, weights=options.weights,
+        acting=options.act,
         deterministic=options.deterministic or fixed,
     )  # fmt: skip
     means, spreads, counts, lengths, cuts = map(np.atleast_1d, score[:5])
@@ -55,7 +64,8 @@ def _evaluate(options, console) -> int:
     if not cuts.any():
         heads, together = heads[:-1], together[:-1]
         rows = [row[:-1] for row in rows]
-    which = "" if isinstance(run, Policy) else ", best weights"
+    which = "" if isinstance(run, Policy) else f", {options.weights} weights"
+    which += ", as it explores" if options.act == "explore" else ""
     title = words.title(run.config.agent, run.config.env) + which
     below = [together] if len(rows) > 1 else []
     console.print(TextTable(heads, rows, title, notes, below=below))

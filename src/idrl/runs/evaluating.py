@@ -19,7 +19,7 @@ from idrl.envs import Env, HostEnv
 from idrl.envs.checking import own_env
 from idrl.envs.declaring import steps_of
 from idrl.errors import IdrlError
-from idrl.runs.loading import open_agent
+from idrl.runs.loading import check_acting, check_weights, open_agent
 from idrl.runs.policy import Policy
 from idrl.runs.resuming import restore_state
 from idrl.runs.run import Run, newest_checkpoint
@@ -42,7 +42,7 @@ MOST_EPISODES = 1_000_000  # results of all of them are held at once
 def evaluate(
     agent: Policy | Run | str | Path | Predictor, env: Any = None, *, episodes: int | None = None,
     seed: int | None = None, frames: int | None = None, limit_steps: int = LIMIT_STEPS,
-    deterministic: bool = False,
+    weights: str = "best", acting: str = "evaluate", deterministic: bool = False,
 ) -> Score:  # fmt: skip
     """Score an agent over whole episodes, by its evaluation rule.
 
@@ -59,6 +59,9 @@ def evaluate(
         frames: for Atari: score by the paper's protocol instead, the mean over the episodes
             completed in this many frames.
         limit_steps: an episode that is longer counts with the return it has by then.
+        weights: of a run: `"best"`, those of each seed's best evaluation, or `"latest"`.
+        acting: `"evaluate"` acts by the rule it is evaluated with, `"explore"` by the one it
+            explores with, its schedules at their end; a `predict` is told so by `deterministic`.
         deterministic: make a GPU compute the same bits every time, more slowly.
     """
     if episodes is not None and frames is not None:
@@ -66,14 +69,20 @@ def evaluate(
     episodes = whole("episodes", 100 if episodes is None else episodes, most=MOST_EPISODES)
     limit_steps = whole("limit_steps", limit_steps)
     seed = None if seed is None else whole("seed", seed, 0)
+    check_weights(weights)
+    check_acting(acting)
     if deterministic:
         prepare(deterministic=True)  # what follows may be the first to use JAX
-    if not isinstance(agent, Policy | Run | str | Path):
-        return _of_predictor(agent, env, episodes, frames, limit_steps, seed or 0)
-    source = agent if isinstance(agent, Policy) else open_agent(agent)
+    source = agent
+    if isinstance(agent, Run | str | Path):
+        source = open_agent(agent)
+    if weights != "best" and not isinstance(source, Run):
+        raise IdrlError(f"{_in_words(agent)} has one set of weights: omit weights={weights!r}.")
+    if not isinstance(source, Policy | Run):
+        return _of_predictor(source, env, episodes, frames, limit_steps, seed or 0, acting)
     name = env if isinstance(env, str) else source.config.env
     window = None if frames is None else steps_of(frames, name)
-    how = _Scoring(episodes, limit_steps, window, seed)
+    how = _Scoring(episodes, limit_steps, window, seed, weights, acting)
     if isinstance(source, Policy):
         return _of_policy(source, env, how)
     return _of_run(source, env, how)
@@ -84,11 +93,20 @@ class _Scoring(NamedTuple):
     limit_steps: int
     window: int | None  # steps to play instead
     seed: int | None
+    weights: str
+    acting: str
+
+
+def _in_words(agent: Any) -> str:
+    if isinstance(agent, Policy):
+        return "a loaded agent"
+    return repr(str(agent)) if isinstance(agent, str | Path) else f"a {type(agent).__name__}"
 
 
 def _of_predictor(
-    model: Any, env: Any, episodes: int, frames: int | None, limit_steps: int, seed: int
-) -> Score:
+    model: Any, env: Any, episodes: int, frames: int | None, limit_steps: int, seed: int,
+    acting: str,
+) -> Score:  # fmt: skip
     if not is_predictor(model):
         raise IdrlError(
             f"{type(model).__name__} cannot be evaluated: pass a run, a loaded agent, or an "
@@ -99,7 +117,8 @@ def _of_predictor(
     if env is None:
         raise IdrlError(f"{type(model).__name__} does not say what it plays: pass env=….")
     prepare()
-    return score_episodes(model, own_env(env), seed, episodes, limit_steps)
+    fixed = acting == "evaluate"
+    return score_episodes(model, own_env(env), seed, episodes, limit_steps, deterministic=fixed)
 
 
 def _of_policy(policy: Policy, env: Any, how: _Scoring) -> Score:
@@ -107,7 +126,7 @@ def _of_policy(policy: Policy, env: Any, how: _Scoring) -> Score:
     config = replace(policy.config, seed=policy.seed, seeds=1)
     shapes = policy.agent.obs_shape, policy.agent.actions
     world = world_of(config, env, policy.env_object, *shapes)
-    program = make_program(config, world)
+    program = make_program(config, world, acting=how.acting)
     params, prior = jax.tree.map(lambda x: np.asarray(x)[None], (policy.params, policy.prior))
     nothing: Any = None
     state = TrainState(
@@ -127,15 +146,18 @@ def _of_run(run: Run, env: Any, how: _Scoring) -> Score:
     world = world_of(run.config, env, env_object, *folder.read_shapes())
     agent = make_agent(run.config.spec, *folder.read_shapes())
     check_memory(agent, run.config, world, playing=True)
-    program = make_program(run.config, world)
+    program = make_program(run.config, world, acting=how.acting)
     if env is None:
         state, _, _ = restore_state(program, folder)
     else:  # whose tasks are of another kind than those in the checkpoint, perhaps
         like = playing_view(program.like())._replace(task=())
         state = checkpoint.restore(place, like)._replace(task=_tasks(program, world, run.config))
         state = program.place(state)
-    state = _scored_or_latest(state, run.seeds)
-    check_finite((state.best.params, state.agent.prior), "the best weights of the run")
+    if how.weights == "latest":
+        state = state._replace(best=state.best._replace(params=state.agent.params))
+    else:
+        state = _scored_or_latest(state, run.seeds)
+    check_finite((state.best.params, state.agent.prior), f"the {how.weights} weights of the run")
     return _play(program, state, how)
 
 

@@ -37,6 +37,16 @@ def model_file(path: str | Path) -> Path | None:
     return whole if os.path.isfile(whole) else None
 
 
+def check_weights(weights: str) -> None:
+    if weights not in ("best", "latest"):
+        raise IdrlError(f"weights is {weights!r}; it must be 'best' or 'latest'.")
+
+
+def check_acting(acting: str) -> None:
+    if acting not in ("explore", "evaluate"):
+        raise IdrlError(f"acting is {acting!r}; it must be 'explore' or 'evaluate'.")
+
+
 def load(
     path: str | Path | Run, seed: int | None = None, weights: str = "best", *, at: int | None = None
 ) -> Policy:
@@ -48,8 +58,7 @@ def load(
         weights: `"best"`, the weights of its best evaluation, or `"latest"`.
         at: a step whose weights the run kept (`Run.kept_weights`), as if it had ended there.
     """
-    if weights not in ("best", "latest"):
-        raise IdrlError(f"weights is {weights!r}; it must be 'best' or 'latest'.")
+    check_weights(weights)
     file = None if isinstance(path, Run) else model_file(path)
     if file is not None:
         if seed is not None:

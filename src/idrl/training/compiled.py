@@ -255,8 +255,8 @@ class Compiled(Learner):
 
         def one(state: TrainState, worlds: Worlds):
             return play(
-                self.agent, self.env, state.agent.params, state.agent.prior, state.task,
-                key_of(state, "evaluate", number), worlds, times,
+                self.agent, self.acting, self.env, state.agent.params, state.agent.prior,
+                state.task, key_of(state, "evaluate", number), worlds, times,
             )  # fmt: skip
 
         worlds, seen = over_seeds(one, out_axes=(0, 1))(state, worlds)
@@ -273,7 +273,7 @@ class Compiled(Learner):
 
         def one(state: TrainState) -> Score:
             return play_episodes(
-                self.agent, self.env, state.best.params, state.agent.prior, state.task,
+                self.agent, self.acting, self.env, state.best.params, state.agent.prior, state.task,
                 key_of(state, "score", 0), episodes, limit_steps,
             )  # fmt: skip
 
@@ -288,8 +288,8 @@ class Compiled(Learner):
             key = key_of(state, "score", 0)
             worlds = fresh(self.env, state.task, key, self.agent.blank_memory(envs))
             _, seen = play(
-                self.agent, self.env, state.best.params, state.agent.prior, state.task, key,
-                worlds, times,
+                self.agent, self.acting, self.env, state.best.params, state.agent.prior,
+                state.task, key, worlds, times,
             )  # fmt: skip
             return score_of(ends_of(seen))
 

@@ -8,9 +8,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from idrl.agents import Agent
+from idrl.agents import Agent, AgentSpec
+from idrl.agents.rule_base import Rule
 from idrl.envs.base import Env
 from idrl.training.rollout import Happened, Worlds, advance, allowed, begin
+
+
+class Acting(NamedTuple):
+    """How an agent acts while it is scored."""
+
+    rule: Rule
+    noisy: bool = False  # whether noisy weights move
+    step: int | None = None  # that schedules are at; None: of the evaluation itself
+
+
+def acting_of(spec: AgentSpec, how: str, steps: int) -> Acting:
+    """By the rule it is evaluated with, or as it explores after `steps` steps of training."""
+    return Acting(spec.explore, True, steps) if how == "explore" else Acting(spec.evaluate)
 
 
 class Score(NamedTuple):
@@ -35,14 +49,15 @@ def _brief(value: Any) -> str:
     return np.array2string(np.asarray(value), precision=4, threshold=8, edgeitems=3)
 
 
-def _act(agent: Agent, env: Env, params, prior, task, key):
-    """One vector step by the agent's evaluation rule, as a function of worlds and time."""
+def _act(agent: Agent, acting: Acting, env: Env, params, prior, task, key):
+    """One vector step, as a function of worlds and time."""
 
     def act(worlds: Worlds, t):
         act_key, env_key = jax.random.split(jax.random.fold_in(key, t))
         decision, memory = agent.choose(
-            agent.spec.evaluate, params, prior, worlds.obs, worlds.first, worlds.memory,
-            act_key, t, allowed(env, task, worlds),
+            acting.rule, params, prior, worlds.obs, worlds.first, worlds.memory, act_key,
+            t if acting.step is None else acting.step, allowed(env, task, worlds),
+            noisy=acting.noisy,
         )  # fmt: skip
         return advance(env, task, worlds, decision.taken, memory, env_key)
 
@@ -50,12 +65,12 @@ def _act(agent: Agent, env: Env, params, prior, task, key):
 
 
 def play(
-    agent: Agent, env: Env, params: Any, prior: Any, task: Any, key: jax.Array, worlds: Worlds,
-    times: jax.Array,
+    agent: Agent, acting: Acting, env: Env, params: Any, prior: Any, task: Any, key: jax.Array,
+    worlds: Worlds, times: jax.Array,
 ) -> tuple[Worlds, Happened]:  # fmt: skip
     """A stretch of the paper's window, which begins with `fresh` worlds: a vector step at each of
     `times`. Whatever ends inside the window counts."""
-    act = _act(agent, env, params, prior, task, jax.random.split(key)[1])
+    act = _act(agent, acting, env, params, prior, task, jax.random.split(key)[1])
     return jax.lax.scan(act, worlds, times)
 
 
@@ -64,8 +79,8 @@ def fresh(env: Env, task: Any, key: jax.Array, memory: jax.Array) -> Worlds:
 
 
 def play_episodes(
-    agent: Agent, env: Env, params: Any, prior: Any, task: Any, key: jax.Array, episodes: int,
-    limit_steps: int,
+    agent: Agent, acting: Acting, env: Env, params: Any, prior: Any, task: Any, key: jax.Array,
+    episodes: int, limit_steps: int,
 ) -> Score:  # fmt: skip
     """The first episode of each of `episodes` environments: short ones weigh no more than long.
 
@@ -73,7 +88,7 @@ def play_episodes(
     would favour the bad ones.
     """
     begin_key, loop_key = jax.random.split(key)
-    act = _act(agent, env, params, prior, task, loop_key)
+    act = _act(agent, acting, env, params, prior, task, loop_key)
 
     def unfinished(carry):
         t, _, done, _ = carry

@@ -24,7 +24,7 @@ from idrl.replay import ring as ring
 from idrl.training import distributions
 from idrl.training.ahead import Ahead, Early, quick
 from idrl.training.batching import loop, mesh_of, over_seeds
-from idrl.training.evaluation import Score
+from idrl.training.evaluation import Score, acting_of
 from idrl.training.health import FINE, noted
 from idrl.training.program import Beside, Best, Frames, TrainState, learning_view
 from idrl.training.seeding import seed_key, stream
@@ -59,11 +59,14 @@ class Learner:
         self, agent: Agent, training: Training, evaluation: Evaluation, seeds: int,
         largest_block: int | None = None, debug: bool = False, block: int | None = None,
         flexible: bool = False, stack: ring.Stack = ring.WHOLE, masked: bool = False,
+        acting: str = "evaluate",
     ):  # fmt: skip
         """`largest_block`: iterations of about a second, or None to go by the agent's updates;
         `block`: that of the run so far, where one goes on; `debug`: see `Program`; `flexible`: see
-        `Cadence`; `masked`: the environments say which actions are allowed."""
+        `Cadence`; `masked`: the environments say which actions are allowed; `acting`: by which
+        rule it is scored, that for evaluation or the one it explores with."""
         self.debug = debug
+        self.acting = acting_of(agent.spec, acting, training.steps)
         self.agent, self.envs, self.seeds = agent, training.envs, seeds
         self.learning = agent.spec.learning
         self.training, self.evaluation = training, evaluation

@@ -42,10 +42,11 @@ def is_predictor(thing: Any) -> bool:
 
 
 def score_episodes(
-    model: Predictor, env: Env | HostEnv, seed: int, episodes: int, limit_steps: int
-) -> Score:
+    model: Predictor, env: Env | HostEnv, seed: int, episodes: int, limit_steps: int, *,
+    deterministic: bool = True,
+) -> Score:  # fmt: skip
     """As `evaluation.play_episodes` of an agent."""
-    player = Asked(model, actions_of(env), env.name)
+    player = Asked(model, actions_of(env), env.name, deterministic)
     key = seed_key(seed)
     if isinstance(env, HostEnv):
         envs = min(episodes, _SIDE_BY_SIDE)
@@ -94,8 +95,9 @@ def score_window(
 class Asked:
     """A model that plays: what it says is looked at before an environment is told."""
 
-    def __init__(self, model: Predictor, actions: Actions, env: str):
+    def __init__(self, model: Predictor, actions: Actions, env: str, deterministic: bool = True):
         self.model, self.actions, self.env = model, actions, env
+        self.deterministic = deterministic
         self.name = type(model).__name__
         self.state: Any = None
         try:
@@ -108,7 +110,7 @@ class Asked:
         try:
             found = self.model.predict(
                 np.asarray(obs), state=self.state, episode_start=np.asarray(first),
-                deterministic=True, **more,
+                deterministic=self.deterministic, **more,
             )  # fmt: skip
             action, self.state = found if isinstance(found, tuple) else (found, None)
             action = np.asarray(action)

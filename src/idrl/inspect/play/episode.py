@@ -21,7 +21,7 @@ from idrl.inspect.play.views import drawn, small, view
 from idrl.inspect.walking import walk
 from idrl.report.decisions import COLUMNS
 from idrl.runs.evaluating import world_of
-from idrl.runs.loading import load, open_agent
+from idrl.runs.loading import check_acting, load, open_agent
 from idrl.runs.policy import Policy
 from idrl.runs.run import Run
 from idrl.storage.files import check_writable
@@ -130,8 +130,7 @@ def play(
         video: an .mp4 or .gif to write, as `Episode.save_video` does.
         fps: steps per second of the video.
     """
-    if acting not in ("explore", "evaluate"):
-        raise IdrlError(f"acting is {acting!r}; it must be 'explore' or 'evaluate'.")
+    check_acting(acting)
     episode, max_steps = whole("episode", episode, 0), whole("max_steps", max_steps)
     fps = whole("fps", fps, most=MAX_FPS)
     if page is not None:

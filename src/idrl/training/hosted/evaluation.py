@@ -72,9 +72,9 @@ class HostEvaluator:
         self._score = jax.jit(jax.vmap(score_of, 1), compiler_options=quick())
 
     def _choose_all(self, params, prior, keys, memory, parcel, number):
-        """By the evaluation rule; `number` is that of the evaluation, negative for a score.
-        `memory` is what was seen before and what the rule remembers; `parcel` what is seen now, in
-        which step."""
+        """`number` is that of the evaluation, negative for a score. `memory` is what was seen
+        before and what the rule remembers; `parcel` what is seen now, in which step."""
+        acting = self.learner.acting
         t, (obs, first, allowed) = self.parcel.unpack(parcel)
 
         def one(params, prior, key_data, shown, first, memory, allowed):
@@ -82,8 +82,8 @@ class HostEvaluator:
             key = jnp.where(number < 0, stream(key, "score"), stream(key, "evaluate", number))
             obs = self.learner.stack.push(memory[0], shown, first)
             decision, kept = self.agent.choose(
-                self.agent.spec.evaluate, params, prior, obs, first, memory[1],
-                jax.random.fold_in(key, t), t, allowed,
+                acting.rule, params, prior, obs, first, memory[1], jax.random.fold_in(key, t),
+                t if acting.step is None else acting.step, allowed, noisy=acting.noisy,
             )  # fmt: skip
             return decision.taken, (obs, kept)
 
