@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from idrl.report.statistics import Estimate, chance_better, estimate
+from idrl.report.statistics import Estimate, chance_better, estimate, mean_over_seeds
 
 if TYPE_CHECKING:
     from benchmarks.untuned import Task
@@ -124,7 +124,7 @@ def _improves(ours: Mapping[str, np.ndarray], theirs: Mapping[str, np.ndarray], 
 def _mean(runs: np.ndarray | None) -> str:
     if runs is None:
         return "–"
-    return str(estimate([runs], lambda x: np.mean(x, -1)))
+    return str(mean_over_seeds(runs))
 
 
 def _row(cells: Sequence[str]) -> str:

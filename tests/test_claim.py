@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import small
 import tomli_w
-from benchmarks.claim import collecting, models, paging, scoring, tabulating, training
+from benchmarks.claim import collecting, diagnosing, models, paging, scoring, tabulating, training
 from benchmarks.claim.__main__ import main
 from run_folders import freeze, made_up_run, write_csv
 
@@ -84,16 +84,23 @@ def test_what_is_collected_again_replaces_itself_alone(study, tmp_path):
 
 
 def test_diagnostics_are_over_the_seeds_of_all_runs(study, tmp_path):
-    more = made_up_run(study / "more", "dqn-ids", GAMES[0], seeds=2, seed=104, distributions=True)
-    finish(more, "dqn-ids", seeds=range(104, 106), share=40)
+    """Collected together or one after the other, and twice."""
     collecting.collect([study], tmp_path)
+    more = made_up_run(
+        tmp_path / "more", "dqn-ids", GAMES[0], seeds=2, seed=104, distributions=True
+    )
+    finish(more, "dqn-ids", seeds=range(104, 106), share=40)
+    for _ in range(2):
+        collecting.collect([tmp_path / "more"], tmp_path)
     found = rows(tmp_path / "diagnostics.csv")
     wanted = (GAMES[0], "dqn-ids", "not_greedy")
-    steps = [row for row in found if (row["env"], row["agent"], row["quantity"]) == wanted]
+    mine = [row for row in found if (row["env"], row["agent"], row["quantity"]) == wanted]
+    assert [row["seeds"] for row in mine[:: collecting.POINTS]] == ["100-103", "104-105"]
+    steps = diagnosing.together(mine)
     assert len({row["steps"] for row in steps}) == len(steps) == collecting.POINTS
     for row in steps:  # four seeds of one run, two of the other with four times as much
-        assert float(row["highest"]) == pytest.approx(4 * float(row["lowest"]), rel=1e-3)
-        assert float(row["mean"]) == pytest.approx(2 * float(row["lowest"]), rel=1e-3)
+        assert row["highest"] == pytest.approx(4 * row["lowest"], rel=1e-3)
+        assert row["mean"] == pytest.approx(2 * row["lowest"], rel=1e-3)
 
 
 def test_runs_with_settings_of_their_own_stand_beside_the_study(study, tmp_path):

@@ -99,6 +99,24 @@ def test_intervals_equal_rliables_on_the_same_draws(statistic, expected):
     assert tuple(statistics.estimate(tasks, statistic)) == pytest.approx(expected, abs=0.01)
 
 
+@pytest.mark.parametrize("statistic", [statistics.iqm, statistics.optimality_gap])
+def test_tasks_count_alike_however_many_runs_they_have(statistic):
+    """A task with half the runs counts as if each had been there twice."""
+    half, whole = X[0, :3], X[1]
+    assert len(whole) == 2 * len(half)
+    twice = statistic(np.concatenate([half, half, whole]))
+    found = statistics.estimate([half, whole], statistic)
+    assert found.value == pytest.approx(twice)
+    assert found.low < found.value < found.high
+    taus = np.array([0.25, 0.5, 1.0])
+    share, *_ = statistics.profile([half, whole], taus)
+    assert share == pytest.approx(statistics.profile([np.tile(half, 2), whole], taus)[0])
+    many = np.linspace(0, 1, 7), np.array([0.2])  # 7 weights of 1, one of 7
+    assert statistics.estimate(many, statistic).value == pytest.approx(
+        statistic(np.concatenate([many[0], np.repeat(many[1], 7)]))
+    )
+
+
 def test_profile_and_improvement_are_rliables():
     taus = np.array([0.25, 0.5, 1.0, 1.5])
     share, low, high = statistics.profile(list(X.T), taus)

@@ -25,7 +25,8 @@ EVALUATIONS = (
     "env", "agent", "seed", "steps", "frames", *TOLD, "run_steps", "every_steps", "window_steps",
 )  # fmt: skip
 TRAINING = ("env", "agent", "seed", "steps", "episode_return")
-DIAGNOSTICS = ("env", "agent", "quantity", "steps", "mean", "lowest", "highest")
+# A row is over the seeds of a run, such as "100-109": one for each of them would be megabytes.
+DIAGNOSTICS = ("env", "agent", "seeds", "quantity", "steps", "mean", "lowest", "highest")
 FILES = {
     "evaluations.csv": EVALUATIONS, "training.csv": TRAINING, "diagnostics.csv": DIAGNOSTICS
 }  # fmt: skip
@@ -48,14 +49,11 @@ def collect(studies: Sequence[str | Path], out: Path, variant: str = "") -> list
         records = [_renamed(record, f"{record.agent} ({variant})") for record in records]
     _check_once(records)
     made: dict[str, Rows] = {name: [] for name in FILES}
-    exploring: dict[tuple[str, str], list[Record]] = {}  # seeds of one agent in several runs
     for record in records:
         made["evaluations.csv"] += evaluations(record)
         made["training.csv"] += training(record)
         if record.config["explore"].get("kind") == "ids":
-            exploring.setdefault((record.env, record.agent), []).append(record)
-    for mine in exploring.values():
-        made["diagnostics.csv"] += diagnostics(mine)
+            made["diagnostics.csv"] += diagnostics(record)
     out.mkdir(parents=True, exist_ok=True)
     for name, rows in made.items():
         merge(out / name, FILES[name], rows)
@@ -81,14 +79,20 @@ def _check_once(records: Sequence[Record]) -> None:
 
 
 def merge(path: Path, columns: Sequence[str], rows: Rows) -> None:
-    """Rows of the same agent on the same game, and seed, replace those that are there."""
-    names = [name for name in ("env", "agent", "seed") if name in columns]
+    """Rows of the same agent and seed on the same game replace those that are there."""
 
-    def key(row: dict[str, Any]) -> tuple[str, ...]:
-        return tuple(str(row[name]) for name in names)
+    def key(row: dict[str, Any]) -> tuple[str, str, range]:
+        return str(row["env"]), str(row["agent"]), seeds_of(row)
 
     new = set(map(key, rows))
-    together = sorted([*(row for row in read(path) if key(row) not in new), *rows], key=key)
+
+    def replaced(row: dict[str, Any]) -> bool:
+        env, agent, seeds = key(row)
+        same = (x for *task, x in new if task == [env, agent])
+        return any(x.start < seeds.stop and seeds.start < x.stop for x in same)
+
+    together = [*(row for row in read(path) if not replaced(row)), *rows]
+    together.sort(key=lambda row: (*key(row)[:2], key(row)[2].start))
     with open(path, "w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
@@ -100,6 +104,12 @@ def read(path: Path) -> list[dict[str, str]]:
         return []
     with open(path, encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
+
+
+def seeds_of(row: dict[str, Any]) -> range:
+    """That a row of any of the files is of."""
+    first, _, last = str(row.get("seed", row.get("seeds"))).partition("-")
+    return range(int(first), int(last or first) + 1)
 
 
 def _text(value: Any) -> str:
@@ -142,20 +152,19 @@ def training(record: Record) -> Rows:
     ]
 
 
-def diagnostics(records: Sequence[Record]) -> Rows:
-    """Of all seeds of an agent in a game: a mean over those of half of them would look the same, so
-    runs that share them are collected in one command."""
+def diagnostics(record: Record) -> Rows:
     found: dict[str, list[list[tuple[int, float]]]] = {}
-    for record in records:
-        acted = _by_seed(read_table(record.path / "metrics.csv", ("seed", "steps"), ACTED))
-        believed = read_distributions(record.path)
-        for name in ACTED:
-            found.setdefault(name, []).extend(thinned(mine, name) for mine in acted.values())
-        for name in BELIEVED:
-            mine = _by_seed([row for row in believed if row["quantity"] == name])
-            found.setdefault(name, []).extend(thinned(rows, "p50") for rows in mine.values())
+    acted = _by_seed(read_table(record.path / "metrics.csv", ("seed", "steps"), ACTED))
+    believed = read_distributions(record.path)
+    for name in ACTED:
+        found[name] = [thinned(mine, name) for mine in acted.values()]
+    for name in BELIEVED:
+        mine = _by_seed([row for row in believed if row["quantity"] == name])
+        found[name] = [thinned(rows, "p50") for rows in mine.values()]
+    first, last = record.seeds[0].seed, record.seeds[-1].seed
+    named = {**_named(record), "seeds": f"{first}-{last}" if last > first else str(first)}
     return [
-        {**_named(records[0]), "quantity": name, "steps": step, "mean": float(np.mean(values)),
+        {**named, "quantity": name, "steps": step, "mean": float(np.mean(values)),
          "lowest": min(values), "highest": max(values)}
         for name, seeds in found.items()
         for step, values in _together(seeds)

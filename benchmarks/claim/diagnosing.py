@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.claim.collecting import seeds_of
 from idrl.report.series import QUANTITIES
 from idrl.report.style import caption, figure, look
 
@@ -51,7 +52,8 @@ def _draw(rows: Sequence[dict[str, str]], envs: Sequence[str]):
             axis = axes[row, column]
             mine = [r for r in rows if (r["env"], r["quantity"]) == (env, quantity)]
             for agent in sorted({r["agent"] for r in mine}):
-                handles[agent] = line(axis, [r for r in mine if r["agent"] == agent], agent)
+                runs = together([r for r in mine if r["agent"] == agent])
+                handles[agent] = line(axis, runs, agent)
             if quantity != "not_greedy" and _wide(mine):
                 axis.set_yscale("log")
             if not column:
@@ -63,6 +65,32 @@ def _draw(rows: Sequence[dict[str, str]], envs: Sequence[str]):
         frameon=False, fontsize="small",
     )  # fmt: skip
     return fig
+
+
+def together(rows: Sequence[dict[str, str]]) -> list[dict[str, float]]:
+    """Over the seeds of all runs, at the steps of the first."""
+    runs: dict[range, list[dict[str, str]]] = {}
+    for row in rows:
+        runs.setdefault(seeds_of(row), []).append(row)
+    steps = np.array([float(row["steps"]) for row in next(iter(runs.values()))])
+
+    def at(mine: list[dict[str, str]], name: str) -> np.ndarray:
+        there, values = ([float(row[column]) for row in mine] for column in ("steps", name))
+        return np.interp(steps, there, values)
+
+    weights = [len(seeds) for seeds in runs]
+    mean, low, high = (
+        how([at(mine, name) for mine in runs.values()])
+        for name, how in (
+            ("mean", lambda x: np.average(x, 0, weights)),
+            ("lowest", lambda x: np.min(x, 0)),
+            ("highest", lambda x: np.max(x, 0)),
+        )
+    )
+    columns = ("steps", "mean", "lowest", "highest")
+    return [
+        dict(zip(columns, row, strict=True)) for row in zip(steps, mean, low, high, strict=True)
+    ]
 
 
 def line(axis, rows: Sequence[Mapping[str, Any]], agent: str):

@@ -19,7 +19,15 @@ from idrl.report.grouping import Group, Section
 from idrl.report.reference import read_reference
 from idrl.report.sheets import Column, Sheet
 from idrl.report.statistics import INTERVAL, Estimate, mean_over_seeds, profile
-from idrl.report.tables import ONE, aggregates, game_table, improvement, matrices, scale
+from idrl.report.tables import (
+    ONE,
+    aggregates,
+    game_table,
+    improvement,
+    matrices,
+    scale,
+    too_narrow,
+)
 
 OVER = "dqn"
 MISSING = "Not run, not to the end, or without a score since no episode of an evaluation ended:"
@@ -140,4 +148,5 @@ def shares(section: Section) -> Sheet:
         rows.append([label, *(str(Estimate(*one)) for one in zip(share, *ends, strict=True))])
     note = f"The share of runs above a score, {scale(section)}; in brackets: 95% stratified "
     note += "bootstrap interval."
-    return Sheet("profile", "Performance profile", columns, rows, [note])
+    notes = [note, *too_narrow(matrices(section).values())]
+    return Sheet("profile", "Performance profile", columns, rows, notes)

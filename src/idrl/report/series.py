@@ -9,7 +9,7 @@ import numpy as np
 
 from idrl.report.grouping import Curve, Group, Section
 from idrl.report.reading import BANDS
-from idrl.report.statistics import REPS, bounds, draw, iqm, mean_bounds, profile, resample
+from idrl.report.statistics import REPS, balanced, bounds, draw, iqm, mean_bounds, profile, resample
 from idrl.report.tables import matrices, normalised
 
 QUANTITIES = {  # of distributions.csv
@@ -75,8 +75,9 @@ def _iqm(tasks: list[np.ndarray], drawn: list[np.ndarray]) -> tuple[float, ...]:
         return (np.nan,) * 3
     if counts != [len(task) for task in tasks]:
         drawn = draw(counts, _EFFICIENCY_REPS)
-    low, high = bounds(iqm(resample(told, drawn)))
-    return float(iqm(np.concatenate(told))), float(low), float(high)
+    weights = balanced(counts)
+    low, high = bounds(iqm(resample(told, drawn), weights))
+    return float(iqm(np.concatenate(told), weights)), float(low), float(high)
 
 
 def profiles(section: Section) -> dict[str, Line]:

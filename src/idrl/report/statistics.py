@@ -35,7 +35,7 @@ def mean_over_seeds(values) -> Estimate:
     values = values[np.isfinite(values)]
     if values.size == 0:
         return Estimate(*[float("nan")] * 3)
-    return estimate([values], _mean)
+    return estimate([values], average)
 
 
 def mean_bounds(columns) -> tuple[np.ndarray, np.ndarray]:
@@ -54,12 +54,9 @@ def mean_bounds(columns) -> tuple[np.ndarray, np.ndarray]:
     return low, high
 
 
-def _mean(values: np.ndarray) -> np.ndarray:
-    return values.mean(-1)
-
-
 # What follows is after Agarwal et al. 2021, "Deep RL at the edge of the statistical precipice".
-# Scores are one array of runs per task: the number of runs may differ.
+# Scores are one array of runs per task. Where the numbers of runs differ, which the paper does not
+# consider, runs have weights, so that tasks still count alike.
 
 INTERVAL = "95% bootstrap interval over seeds (of two or three seeds, their range)"
 REPS = 10_000
@@ -110,17 +107,36 @@ def _alike(values: Sequence[float]) -> list[str]:
     return [text.rstrip(".") for text in texts]
 
 
-def iqm(scores) -> np.ndarray:
+def balanced(counts: Sequence[int]) -> np.ndarray | None:
+    """The weight of every run, given how many each task has; None where all have as many."""
+    most = max(counts)
+    return None if min(counts) == most else np.repeat(most / np.array(counts), counts)
+
+
+def average(scores, weights=None) -> np.ndarray:
+    """The mean, over the last axis."""
+    return np.average(scores, -1, weights)
+
+
+def iqm(scores, weights=None) -> np.ndarray:
     """The mean of the middle half, over the last axis: steadier than the median, and deaf to a few
-    odd seeds."""
-    scores = np.sort(scores, -1)
-    cut = scores.shape[-1] // 4
-    return scores[..., cut : scores.shape[-1] - cut].mean(-1)
+    odd seeds. A weight of 2 is two runs with that score."""
+    if weights is None:
+        scores = np.sort(scores, -1)
+        cut = scores.shape[-1] // 4
+        return scores[..., cut : scores.shape[-1] - cut].mean(-1)
+    scores = np.asarray(scores)
+    order = np.argsort(scores, -1)
+    ends = np.cumsum(weights[order], -1)
+    runs = round(float(weights.sum()))
+    cut = runs // 4
+    kept = np.minimum(ends, runs - cut) - np.maximum(ends - weights[order], cut)
+    return average(np.take_along_axis(scores, order, -1), np.maximum(kept, 0))
 
 
-def optimality_gap(scores, goal: float = 1.0) -> np.ndarray:
+def optimality_gap(scores, weights=None, goal: float = 1.0) -> np.ndarray:
     """How far scores fall short of `goal`, what lies above it not counted."""
-    return goal - np.minimum(scores, goal).mean(-1)
+    return goal - average(np.minimum(scores, goal), weights)
 
 
 def draw(counts: Sequence[int], reps: int = REPS, seed: int = SEED) -> list[np.ndarray]:
@@ -144,22 +160,26 @@ def bounds(values, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
 
 
 def estimate(scores: Sequence[np.ndarray], statistic: Callable = iqm) -> Estimate:
-    """`statistic` of all runs with its stratified bootstrap interval. One run a task has no spread
-    to resample: its interval is NaN."""
-    value = float(statistic(np.concatenate(scores)))
-    if max(len(task) for task in scores) < 2:
+    """`statistic` of all runs, given with their weights, and its stratified bootstrap interval. One
+    run a task has no spread to resample: its interval is NaN."""
+    counts = [len(task) for task in scores]
+    weights = balanced(counts)
+    value = float(statistic(np.concatenate(scores), weights))
+    if max(counts) < 2:
         return Estimate(value, float("nan"), float("nan"))
-    low, high = bounds(statistic(resample(scores, draw([len(task) for task in scores]))))
+    low, high = bounds(statistic(resample(scores, draw(counts)), weights))
     return Estimate(value, float(low), float(high))
 
 
 def profile(scores: Sequence[np.ndarray], taus: np.ndarray, reps: int = 2_000):
     """The share of runs above each of `taus`, with pointwise bounds: three `[taus]`."""
-    share = (np.concatenate(scores) > taus[:, None]).mean(-1)
-    if max(len(task) for task in scores) < 2:
+    counts = [len(task) for task in scores]
+    weights = balanced(counts)
+    share = average(np.concatenate(scores) > taus[:, None], weights)
+    if max(counts) < 2:
         return share, share, share
-    again = resample(scores, draw([len(task) for task in scores], reps))
-    low, high = bounds(np.stack([(again > tau).mean(-1) for tau in taus], axis=-1))
+    again = resample(scores, draw(counts, reps))
+    low, high = bounds(np.stack([average(again > tau, weights) for tau in taus], axis=-1))
     return share, low, high
 
 

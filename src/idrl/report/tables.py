@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -25,6 +26,10 @@ PROTOCOL = (
     f"from … to: {INTERVAL}."
 )
 ONE = "One seed says nothing about the spread between seeds: no interval is given."
+SOME = (
+    "Of an agent with one seed on some tasks and more on others the interval knows of the spread "
+    "on the latter alone: it is too narrow. All tasks count alike."
+)
 
 
 def normalised(section: Section, task: str, scores: np.ndarray) -> np.ndarray:
@@ -179,8 +184,15 @@ def aggregates(section: Section) -> Sheet:
     if section.common() != list(section.tasks):
         left = [task for task in section.tasks if task not in section.common()]
         notes.append(f"Left out, since not every agent has played them: {', '.join(left)}.")
-    notes = _with_one([*notes, *_alike(section)], rows, columns.index(Column("IQM from", 3)))
+    notes += [*_alike(section), *too_narrow(matrices(section).values())]
+    notes = _with_one(notes, rows, columns.index(Column("IQM from", 3)))
     return Sheet("aggregates", f"Aggregates, {section.title}", columns, rows, notes)
+
+
+def too_narrow(agents: Iterable[Sequence[np.ndarray]]) -> list[str]:
+    """A note on intervals over tasks with one run and tasks with more, if there are any."""
+    counts = [[len(task) for task in tasks] for tasks in agents if len(tasks)]
+    return [SOME] if any(min(each) < 2 <= max(each) for each in counts) else []
 
 
 def _with_one(notes: list[str], rows: list[list], low: int) -> list[str]:
@@ -194,19 +206,20 @@ def improvement(section: Section, over: str | None = None) -> Sheet:
     columns = [Column("agent"), Column("better than"), Column("tasks", 0)]
     columns += [Column(name, 3) for name in ("probability", "from", "to")]
     rows: list[list] = []
+    compared: list[list[np.ndarray]] = []
     tasks = section.tasks.values()
     labels = section.labels()
     pairs = [(one, over) for one in labels if one != over] if over else None
     for one, other in pairs or itertools.combinations(labels, 2):
         both = [groups for groups in tasks if one in groups and other in groups]
         if both:
-            found = chance_better(
-                [g[one].scores() for g in both], [g[other].scores() for g in both]
-            )
-            rows.append([one, other, len(both), *found])
+            sides = [[g[label].scores() for g in both] for label in (one, other)]
+            compared += sides
+            rows.append([one, other, len(both), *chance_better(*sides)])
     notes = [
         "That a seed of the first scores above one of the second; a tie counts half. "
-        "From … to: 95% stratified bootstrap intervals over seeds."
+        "From … to: 95% stratified bootstrap intervals over seeds.",
+        *too_narrow(compared),
     ]
     title = f"Probability of improvement, {section.title}"
     return Sheet("improvement", title, columns, rows, _with_one(notes, rows, 4))
