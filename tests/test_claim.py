@@ -15,6 +15,7 @@ from run_folders import freeze, made_up_run, write_csv
 import idrl
 from idrl.cli.app import main as command
 from idrl.errors import IdrlError
+from idrl.report import figures
 from idrl.report.grouping import sections
 from idrl.report.reading import read_runs
 from idrl.report.statistics import chance_better, estimate, iqm
@@ -119,6 +120,15 @@ def test_runs_with_settings_of_their_own_stand_beside_the_study(study, tmp_path)
         assert plain.dash != variant.dash
     made = {sheet.name: sheet for sheet in tabulating.sheets(section)}
     assert "dqn (Adam)" in [row[0] for row in made["improvement"].rows]
+
+
+def test_a_legend_has_each_agent_once(study, tmp_path):
+    more = made_up_run(tmp_path / "more", "dqn", GAMES[0], seeds=1, seed=104)
+    finish(more, "dqn", seeds=[104])
+    collecting.collect([study, more], tmp_path)
+    drawn = figures._curves(scoring.section_of(tmp_path / "evaluations.csv"), "range", {})
+    told = sorted(text.get_text() for text in drawn.legends[0].get_texts())
+    assert told == ["c51-ids, 4 seeds", "dqn, 4 to 5 seeds", "dqn-ids, 4 seeds"]
 
 
 def test_the_files_alone_give_the_scores_of_the_run_folders(study, tmp_path):

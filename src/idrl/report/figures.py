@@ -80,9 +80,11 @@ def _count_axis(axis, x) -> None:
         axis.xaxis.set_major_formatter(EngFormatter(sep=""))
 
 
-def seeds_word(group: Group) -> str:
-    n = len(group.seeds)
-    return "one seed" if n == 1 else f"{n} seeds"
+def seeds_word(*groups: Group) -> str:
+    counts = sorted({len(group.seeds) for group in groups})
+    if counts == [1]:
+        return "one seed"
+    return f"{counts[0]} to {counts[-1]} seeds" if len(counts) > 1 else f"{counts[0]} seeds"
 
 
 def _curves(section: Section, band: str, reference: Reference):
@@ -96,10 +98,15 @@ def _curves(section: Section, band: str, reference: Reference):
         axis.set_visible(False)
     handles: dict[str, object] = {}
     theirs = published_looks(reference)
+    tasks = section.tasks.values()  # a label for each agent, however many seeds a task has
+    named = {
+        label: f"{label}, {seeds_word(*(groups[label] for groups in tasks if label in groups))}"
+        for label in section.labels()
+    }
     for axis, (task, groups) in zip(axes.flat, section.tasks.items(), strict=False):
         for label, group in groups.items():
             line = series.over_seeds(group.curve(), band)
-            _band(axis, line, group.look, f"{label}, {seeds_word(group)}", section.per_step)
+            _band(axis, line, group.look, named[label], section.per_step)
         for other in for_task(reference, task, section.length):
             drawn = theirs[other.agent]
             axis.plot(other.frames, other.returns, color=drawn.colour, lw=1, ls=drawn.line,
@@ -141,6 +148,7 @@ def _intervals(section: Section):
         xlabel=f"IQM, {scale(section)}",
     )
     axis.xaxis.label.set_fontsize("small")
+    axis.use_sticky_edges = False  # or the lowest bar begins on the axis
     axis.margins(x=0.05)
     axis.invert_yaxis()
     axis.grid(visible=False, axis="y")
