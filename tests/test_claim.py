@@ -97,6 +97,12 @@ def test_diagnostics_are_over_the_seeds_of_all_runs(study, tmp_path):
     wanted = (GAMES[0], "dqn-ids", "not_greedy")
     mine = [row for row in found if (row["env"], row["agent"], row["quantity"]) == wanted]
     assert [row["seeds"] for row in mine[:: collecting.POINTS]] == ["100-103", "104-105"]
+    half = made_up_run(tmp_path / "half", "dqn-ids", GAMES[0], seeds=1, seed=105)
+    finish(half, "dqn-ids", seeds=[105])
+    files = {name: (tmp_path / name).read_text() for name in collecting.FILES}
+    with pytest.raises(IdrlError, match="rows over seeds 104-105 of dqn-ids on minatar/breakout"):
+        collecting.collect([half], tmp_path)
+    assert files == {name: (tmp_path / name).read_text() for name in collecting.FILES}
     steps = diagnosing.together(mine)
     assert len({row["steps"] for row in steps}) == len(steps) == collecting.POINTS
     for row in steps:  # four seeds of one run, two of the other with four times as much

@@ -54,9 +54,13 @@ def collect(studies: Sequence[str | Path], out: Path, variant: str = "") -> list
         made["training.csv"] += training(record)
         if record.config["explore"].get("kind") == "ids":
             made["diagnostics.csv"] += diagnostics(record)
+    together = {name: merged(out / name, rows) for name, rows in made.items()}
     out.mkdir(parents=True, exist_ok=True)
-    for name, rows in made.items():
-        merge(out / name, FILES[name], rows)
+    for name, rows in together.items():
+        with open(out / name, "w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, FILES[name], lineterminator="\n")
+            writer.writeheader()
+            writer.writerows({column: _text(row[column]) for column in FILES[name]} for row in rows)
     return left_out
 
 
@@ -78,25 +82,27 @@ def _check_once(records: Sequence[Record]) -> None:
                 )
 
 
-def merge(path: Path, columns: Sequence[str], rows: Rows) -> None:
-    """Rows of the same agent and seed on the same game replace those that are there."""
+def merged(path: Path, rows: Rows) -> Rows:
+    """With what is there; rows of the same agent and seed on the same game replace it."""
+    new: dict[tuple[str, str], set[int]] = {}
+    for row in rows:
+        new.setdefault(_task(row), set()).update(seeds_of(row))
+    kept: Rows = []
+    for row in read(path):
+        seeds, given = set(seeds_of(row)), new.get(_task(row), set())
+        if seeds & given and not seeds <= given:  # a mean, of which no seed can be taken out
+            env, agent = _task(row)
+            raise IdrlError(
+                f"{shown_path(path)} has rows over seeds {row['seeds']} of {agent} on {env}: "
+                "collect all of these seeds again, or others."
+            )
+        if not seeds & given:
+            kept.append(row)
+    return sorted([*kept, *rows], key=lambda row: (*_task(row), seeds_of(row).start))
 
-    def key(row: dict[str, Any]) -> tuple[str, str, range]:
-        return str(row["env"]), str(row["agent"]), seeds_of(row)
 
-    new = set(map(key, rows))
-
-    def replaced(row: dict[str, Any]) -> bool:
-        env, agent, seeds = key(row)
-        same = (x for *task, x in new if task == [env, agent])
-        return any(x.start < seeds.stop and seeds.start < x.stop for x in same)
-
-    together = [*(row for row in read(path) if not replaced(row)), *rows]
-    together.sort(key=lambda row: (*key(row)[:2], key(row)[2].start))
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({name: _text(row[name]) for name in columns} for row in together)
+def _task(row: dict[str, Any]) -> tuple[str, str]:
+    return str(row["env"]), str(row["agent"])
 
 
 def read(path: Path) -> list[dict[str, str]]:

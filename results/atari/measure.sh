@@ -2,7 +2,7 @@
 # Measures on this machine's GPU what the docs say of Atari's speed: games in processes, the start
 # of a run, training (also with the replay in host memory), evaluation beside training. A log and a
 # CSV file for each in OUT; a command that takes longer than LIMIT seconds is ended, and the others
-# go on. About eight minutes of an H200; the parts can be measured one at a time.
+# go on. Seven and a half minutes of an H200; the parts can be measured one at a time.
 # usage: results/atari/measure.sh OUT [PART...]
 #   PART: emulators start training beside; all of them by default
 set -u

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from idrl.cli.counts import positive
+from idrl.errors import IdrlError
 from idrl.system import words
 
 
 def add_parser(commands) -> None:
     """Add `evaluate` to the subparsers of the command line."""
-    c = commands.add_parser("evaluate", help="score the best weights of a run")
+    c = commands.add_parser("evaluate", help="score a run or a trained agent")
     c.add_argument("run", help="a run folder, or a file that agent.save(…) wrote")
     c.add_argument("--episodes", type=positive, help="episodes per seed (default: 100)")
     c.add_argument(
@@ -43,6 +44,8 @@ def _evaluate(options, console) -> int:
     if options.deterministic:
         prepare(deterministic=True)  # to load a model file is to use JAX
     run = open_agent(options.run)
+    if isinstance(run, Policy) and options.weights != "best":
+        raise IdrlError(f"{options.run!r} holds one agent: omit --weights {options.weights}.")
     fixed = not isinstance(run, Policy) and run.deterministic
     score = api.evaluate(
         run, episodes=options.episodes, frames=options.frames, weights=options.weights,

@@ -27,8 +27,8 @@ PROTOCOL = (
 )
 ONE = "One seed says nothing about the spread between seeds: no interval is given."
 SOME = (
-    "Of an agent with one seed on some tasks and more on others the interval knows of the spread "
-    "on the latter alone: it is too narrow. All tasks count alike."
+    "For an agent with one seed on some tasks and more on others, the interval reflects the spread "
+    "on the latter only, so it is too narrow. All tasks count alike."
 )
 
 

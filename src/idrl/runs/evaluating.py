@@ -44,11 +44,12 @@ def evaluate(
     seed: int | None = None, frames: int | None = None, limit_steps: int = LIMIT_STEPS,
     weights: str = "best", acting: str = "evaluate", deterministic: bool = False,
 ) -> Score:  # fmt: skip
-    """Score an agent over whole episodes, by its evaluation rule.
+    """Score an agent over whole episodes, by default by its evaluation rule.
 
-    Returns a `Score` of numbers for a loaded agent, and of `[S]` arrays for a run: the best weights
-    of every seed. Anything else with a `predict(observation, state, episode_start, deterministic)`,
-    as the models of Stable-Baselines3 have it, plays the episodes that an agent of `seed` would.
+    Returns a `Score` of numbers for a loaded agent, and of `[S]` arrays for a run: one for every
+    seed, by default with its best weights. Anything else with a `predict(observation, state,
+    episode_start, deterministic)`, as the models of Stable-Baselines3 have it, plays the episodes
+    that an agent of `seed` would.
 
     Args:
         agent: a loaded agent, a run, its folder, a model file, or an object with a `predict`.

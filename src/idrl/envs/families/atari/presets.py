@@ -12,8 +12,8 @@ from idrl.envs.presets import PresetContext, Settings
 from idrl.schema import merge
 
 # Evaluations between new seeds. A resumed run replays what the games did since: 6 · 250,000 steps
-# and the longest episode under way. Sixteen cores emulate some 20,000 steps (82,000 frames) a
-# second (results/atari/emulators.csv): 75 s at most, and half of that on average. A seeded reset
+# and the longest episode under way. Sixteen cores emulate 18,000 to 21,000 steps (72,000 to
+# 83,000 frames) a second (results/atari): 83 s at most, and half of that on average. A seeded reset
 # loads the game anew and takes as long as 100 to 200 steps, some 90 ms in which in training the
 # other games wait: with 128 games 12 s of the 134 s that as many steps take in mixed precision.
 RESEED_EVERY = 6
