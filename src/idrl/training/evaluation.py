@@ -14,7 +14,7 @@ from idrl.envs.base import Env
 from idrl.training.rollout import Happened, Worlds, advance, allowed, begin
 
 
-class Acting(NamedTuple):
+class ActingRule(NamedTuple):
     """How an agent acts while it is scored."""
 
     rule: Rule
@@ -22,9 +22,9 @@ class Acting(NamedTuple):
     step: int | None = None  # that schedules are at; None: of the evaluation itself
 
 
-def acting_of(spec: AgentSpec, how: str, steps: int) -> Acting:
+def acting_of(spec: AgentSpec, how: str, steps: int) -> ActingRule:
     """By the rule it is evaluated with, or as it explores after `steps` steps of training."""
-    return Acting(spec.explore, True, steps) if how == "explore" else Acting(spec.evaluate)
+    return ActingRule(spec.explore, True, steps) if how == "explore" else ActingRule(spec.evaluate)
 
 
 class Score(NamedTuple):
@@ -49,7 +49,7 @@ def _brief(value: Any) -> str:
     return np.array2string(np.asarray(value), precision=4, threshold=8, edgeitems=3)
 
 
-def _act(agent: Agent, acting: Acting, env: Env, params, prior, task, key):
+def _act(agent: Agent, acting: ActingRule, env: Env, params, prior, task, key):
     """One vector step, as a function of worlds and time."""
 
     def act(worlds: Worlds, t):
@@ -65,7 +65,7 @@ def _act(agent: Agent, acting: Acting, env: Env, params, prior, task, key):
 
 
 def play(
-    agent: Agent, acting: Acting, env: Env, params: Any, prior: Any, task: Any, key: jax.Array,
+    agent: Agent, acting: ActingRule, env: Env, params: Any, prior: Any, task: Any, key: jax.Array,
     worlds: Worlds, times: jax.Array,
 ) -> tuple[Worlds, Happened]:  # fmt: skip
     """A stretch of the paper's window, which begins with `fresh` worlds: a vector step at each of
@@ -79,7 +79,7 @@ def fresh(env: Env, task: Any, key: jax.Array, memory: jax.Array) -> Worlds:
 
 
 def play_episodes(
-    agent: Agent, acting: Acting, env: Env, params: Any, prior: Any, task: Any, key: jax.Array,
+    agent: Agent, acting: ActingRule, env: Env, params: Any, prior: Any, task: Any, key: jax.Array,
     episodes: int, limit_steps: int,
 ) -> Score:  # fmt: skip
     """The first episode of each of `episodes` environments: short ones weigh no more than long.
