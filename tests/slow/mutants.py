@@ -87,12 +87,18 @@ MUTANTS = {
         "test_training.py::test_seeds_differ_in_everything",
     ),
     "an evaluation that explores": Mutant(
-        "training/evaluation.py", "agent.spec.evaluate", "agent.spec.explore", "test_evaluating.py"
+        "training/evaluation.py", "acting.rule,", "agent.spec.explore,", "test_evaluating.py"
     ),
     "an evaluation on the host that explores": Mutant(
         "training/hosted/evaluation.py",
-        "self.agent.spec.evaluate",
-        "self.agent.spec.explore",
+        "acting.rule,",
+        "self.agent.spec.explore,",
+        "test_evaluating.py",
+    ),
+    "a score of what an agent explores by, with schedules at their beginning": Mutant(
+        "training/evaluation.py",
+        "ActingRule(spec.explore, True, steps)",
+        "ActingRule(spec.explore, True, 0)",
         "test_evaluating.py",
     ),
     "an environment that stops one step before it cannot matter": Mutant(
