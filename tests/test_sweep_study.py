@@ -278,10 +278,27 @@ def test_the_plan_follows_from_measured_speeds():
     assert never.seconds[0] is None
 
 
+def test_the_plan_goes_by_the_speed_that_was_measured_with_the_same_settings():
+    data = {"agents": ["c51-ids"], "envs": ["atari/pong"], "seeds": 1, "frames": 4_000_000}
+    mixed = {"settings": {"training": {"envs": 128}, "learning": {"precision": "mixed"}}}
+    found = [
+        planning.rows(combinations(parse(data | more)), speeds.KNOWN[:1])[0].seconds[0] - 60
+        for more in ({}, mixed)
+    ]
+    assert found == [pytest.approx(1e6 / 6310), pytest.approx(1e6 / 8830)]
+
+
 def test_the_plan_counts_a_replay_that_is_in_checkpoints():
     data = {"agents": ["dqn-ids"], "envs": ["minatar/breakout"], "seeds": 2}
     (row,) = planning.rows(combinations(parse(data)), speeds.KNOWN[:1])
     assert row.disk == pytest.approx(2 * 136e6, rel=0.02)  # two checkpoints, as they are written
+
+
+def test_the_plan_counts_frames_that_are_saved_apart_and_twice():
+    data = {"agents": ["dqn"], "envs": ["atari/qbert"], "seeds": 1, "frames": 1_000_000}
+    (row,) = planning.rows(combinations(parse(data)), speeds.KNOWN[:1])
+    written = 57.1e6  # a checkpoint, with 16 bytes of facts for each of a million steps
+    assert row.disk == pytest.approx(2 * written + 200e6, rel=0.02)
 
 
 def test_the_command_plans_and_starts_nothing(tmp_path, monkeypatch, capsys):

@@ -3,7 +3,7 @@
 A row of `data/speeds.csv` is steps a second over all seeds, on so many units (cores, or GPUs). A
 run of the same family of environments on the same hardware is taken to need time as its updates
 need operations, and so many seeds to be between those that were measured; where a family was never
-measured nothing is said.
+measured nothing is said. Of several rows those count whose settings are the run's.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import csv
 import functools
 import math
 from importlib import resources
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from idrl.config import RunConfig, assignments, resolve
 from idrl.envs import family_of
+from idrl.schema import flat, to_dict
 from idrl.sweep.machine import cpu_name, gpus
 from idrl.sweep.work import per_step
 
@@ -32,6 +33,7 @@ class Speed(NamedTuple):
     seeds: int
     steps_per_s: float  # of one unit, all seeds together
     operations: float  # of a step
+    settings: tuple[tuple[str, Any], ...] = ()  # it was measured with, where others were as well
 
 
 class TimeEstimate(NamedTuple):
@@ -62,14 +64,19 @@ class Hardware(NamedTuple):
             return None
         mine = per_step(config)
 
-        def apart(row: Speed) -> tuple[bool, float]:
-            return row.agent != config.agent, round(abs(math.log(mine / row.operations)), 3)
+        said = flat(to_dict(config))
+
+        def apart(row: Speed) -> tuple[int, int, bool, float]:
+            shared = sum(said.get(name) == value for name, value in row.settings)
+            others = len(row.settings) - shared
+            far = round(abs(math.log(mine / row.operations)), 3)
+            return others, -shared, row.agent != config.agent, far
 
         nearest = min(map(apart, rows))
         alike = [row for row in rows if apart(row) == nearest]
         slower = mine / alike[0].operations
         train = config.training.steps * seeds / _rate(alike, seeds) * slower / self.factor
-        return TimeEstimate(train + _START_S[self.unit], not nearest[0])
+        return TimeEstimate(train + _START_S[self.unit], not nearest[2])
 
 
 def _rate(rows: list[Speed], seeds: int) -> float:
@@ -88,10 +95,12 @@ def table() -> tuple[Speed, ...]:
 
 
 def _speed(row: dict[str, str]) -> Speed:
-    config = resolve(row["agent"], row["env"], changes=assignments(row["settings"].split()))
+    changes = assignments(row["settings"].split())
+    config = resolve(row["agent"], row["env"], changes=changes)
     return Speed(
         row["hardware"], row["unit"], row["agent"], family_of(row["env"]), int(row["seeds"]),
         float(row["steps_per_s"]) / int(row["units"]), per_step(config),
+        tuple(item for change in changes for item in flat(change).items()),
     )  # fmt: skip
 
 

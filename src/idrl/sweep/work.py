@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
+
+import numpy as np
 
 from idrl.actions import actions_of
 from idrl.agents import make_agent
@@ -11,7 +14,8 @@ from idrl.config import RunConfig
 from idrl.envs import Env, HostEnv, find, make_env
 from idrl.runs.sizing import check_replay, needs, operations, parameters
 
-_FRAMES_SAVED = 100e6  # bytes: a million frames of random play take 23 to 91 MB (docs/promises.md)
+# Bytes of a step: frames of random play take 23 to 91, and are there twice (docs/promises.md).
+_SAVED = 200.0
 
 
 def _stand_in(env: str) -> Env | HostEnv | None:
@@ -36,11 +40,14 @@ def _facts(config: RunConfig) -> tuple[float, float, float, float]:
     if key not in _known:
         env = _stand_in(config.env) or make_env(config.env)
         agent = make_agent(config.spec, env.obs_shape, actions_of(env), env.name)
-        sizes = [sum(needs(agent, config, env, playing=p).values()) for p in (False, True)]
-        apart = getattr(env, "stack", 1) > 1  # single frames of stacks; else the replay is in it
-        frames = _FRAMES_SAVED if apart else 0.0
+        size = saved = float(sum(needs(agent, config, env).values()))
+        frames = 0.0
+        if isinstance(env, HostEnv) and env.stack > 1:  # frames are saved apart from checkpoints
+            frame = math.prod(env.obs_shape) * np.dtype(env.obs_dtype).itemsize // env.stack
+            saved -= config.learning.replay_capacity * frame
+            frames = config.learning.replay_capacity * _SAVED
         kept = 4.0 * parameters(agent) * config.training.keep_weights
-        _known[key] = operations(agent), float(sizes[0]), float(sizes[apart]), frames + kept
+        _known[key] = operations(agent), size, saved, frames + kept
     return _known[key]
 
 
