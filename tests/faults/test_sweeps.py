@@ -17,13 +17,14 @@ from idrl.sweep.folder import StudyFolder
 
 ray = pytest.importorskip("ray")
 
-STUDY = """
+STEPS = 12_000
+STUDY = f"""
 name = "small"
 agents = ["dqn", "ddqn"]
-envs = ["deep_sea/{4,5}"]
+envs = ["deep_sea/{{4,5}}"]
 seeds = 2
-steps = 12_000
-resources = {cpus = 1, pack = 2}
+steps = {STEPS}
+resources = {{cpus = 1, pack = 2}}
 [settings]
 trunk.hidden = [8]
 heads.q.hidden = [8]
@@ -72,14 +73,17 @@ def _number(path):
 
 
 def in_the_middle(folder, driver, count=1):
-    """Runs with a checkpoint whose process is going, once there are so many."""
+    """Runs with a checkpoint whose process is going, not at their end, once there are so many."""
     runs = folder / "small" / "runs"
+
+    def begun(name):
+        made = sorted(runs.joinpath(name, "checkpoints").glob("step-*"))
+        return made and int(made[-1].name.removeprefix("step-")) < STEPS
 
     def going():
         assert driver.poll() is None, (folder / "out").read_text()
-        found = processes_of(folder)
-        begun = {n: p for n, p in found.items() if list((runs / n).glob("checkpoints/step-*"))}
-        return begun if len(begun) >= count else None
+        found = {n: p for n, p in processes_of(folder).items() if begun(n)}
+        return found if len(found) >= count else None
 
     return wait(going)
 
@@ -114,8 +118,9 @@ def check_same(folder, whole, tally, fault, kills, *, losses=None):
     assert {o.status for o in outcomes.values()} == {"done"}
     assert not any(o.failures for o in outcomes.values())
     if losses is not None:
-        assert sum(o.losses for o in outcomes.values()) == losses
-        assert sum(o.attempts for o in outcomes.values()) == len(outcomes) + losses
+        lost = sum(o.losses for o in outcomes.values())
+        assert lost in losses
+        assert sum(o.attempts for o in outcomes.values()) == len(outcomes) + lost
     assert (folder / "small" / "report" / "index.html").exists()
     lost = bits = 0
     for name in outcomes:
@@ -139,7 +144,8 @@ def test_a_worker_and_then_a_node_are_killed(cluster, whole, tmp_path, tally):
     in_the_middle(tmp_path, driver, 2)
     cluster.remove_node(node, allow_graceful=False)
     assert driver.wait(LONGEST_S) == 0, (tmp_path / "out").read_text()
-    check_same(tmp_path, whole, tally, "sweep: worker and node killed", 2, losses=2)
+    # It takes a node a moment to die, in which its run may come to its end.
+    check_same(tmp_path, whole, tally, "sweep: worker and node killed", 2, losses=(1, 2))
 
 
 def test_a_worker_is_killed_while_its_run_writes_a_checkpoint(cluster, whole, tmp_path, tally):
@@ -156,7 +162,7 @@ def test_a_worker_is_killed_while_its_run_writes_a_checkpoint(cluster, whole, tm
                 break
         wait(lambda number=number: not Path(f"/proc/{number}").exists(), 60)
     assert driver.wait(LONGEST_S) == 0, (tmp_path / "out").read_text()
-    check_same(tmp_path, whole, tally, "sweep: worker killed in a checkpoint", 2, losses=2)
+    check_same(tmp_path, whole, tally, "sweep: worker killed in a checkpoint", 2, losses=(2,))
 
 
 @pytest.mark.parametrize("engine", ["ray", "processes"])
