@@ -96,7 +96,7 @@ def test_what_cannot_be_scored_so_is_told():
         idrl.evaluate("nothing", acting="both")
     with pytest.raises(idrl.IdrlError, match="weights is 'last'; it must be 'best' or 'latest'"):
         idrl.evaluate("nothing", weights="last")
-    with pytest.raises(idrl.IdrlError, match="a Drawing has one set of weights: omit weights='l"):
+    with pytest.raises(idrl.IdrlError, match="only a run has more than its best weights: omit w"):
         idrl.evaluate(Drawing(), "cartpole", weights="latest")
 
 

@@ -81,7 +81,7 @@ MUTANTS = {
         "test_stacks.py",
     ),
     "a seed used twice": Mutant(
-        "training/learner.py",
+        "training/layout.py",
         "np.arange(seed, seed + self.seeds, dtype=np.uint32)",
         "seed + np.arange(self.seeds, dtype=np.uint32) // 2",
         "test_training.py::test_seeds_differ_in_everything",

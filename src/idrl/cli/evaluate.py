@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from idrl.cli.choices import add_act, add_weights
 from idrl.cli.counts import positive
-from idrl.errors import IdrlError
 from idrl.system import words
 
 
@@ -16,14 +16,8 @@ def add_parser(commands) -> None:
         "--frames", type=positive,
         help="for atari/…: score the episodes completed in this many frames instead",
     )  # fmt: skip
-    c.add_argument(
-        "--weights", choices=("best", "latest"), default="best",
-        help="which weights of a run (default: best)",
-    )  # fmt: skip
-    c.add_argument(
-        "--act", choices=("evaluate", "explore"), default="evaluate",
-        help="act by the rule it is evaluated with (default), or the one it explores with",
-    )  # fmt: skip
+    add_weights(c)
+    add_act(c, "evaluate")
     c.add_argument(
         "--deterministic", action="store_true",
         help="make a GPU compute the same bits every time, as it does for runs trained so",
@@ -44,13 +38,10 @@ def _evaluate(options, console) -> int:
     if options.deterministic:
         prepare(deterministic=True)  # to load a model file is to use JAX
     run = open_agent(options.run)
-    if isinstance(run, Policy) and options.weights != "best":
-        raise IdrlError(f"{options.run!r} holds one agent: omit --weights {options.weights}.")
     fixed = not isinstance(run, Policy) and run.deterministic
     score = api.evaluate(
         run, episodes=options.episodes, frames=options.frames, weights=options.weights,
-        acting=options.act,
-        deterministic=options.deterministic or fixed,
+        acting=options.act, deterministic=options.deterministic or fixed,
     )  # fmt: skip
     means, spreads, counts, lengths, cuts = map(np.atleast_1d, score[:5])
     rows = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from idrl.cli.choices import add_act, add_weights
 from idrl.cli.counts import positive
 from idrl.errors import IdrlError
 
@@ -19,20 +20,12 @@ def add_parser(commands) -> None:
     c.add_argument("--video", metavar="FILE", help="an .mp4 or a .gif instead, or as well")
     c.add_argument("--seed", type=int, help="which seed's agent (default: the best)")
     which = c.add_mutually_exclusive_group()
-    which.add_argument(
-        "--weights",
-        choices=("best", "latest"),
-        default="best",
-        help="which weights (default: best)",
-    )
+    add_weights(which)
     which.add_argument(
         "--at", type=positive, metavar="STEP",
         help="weights kept at this step (--set training.keep_weights=4)",
     )  # fmt: skip
-    c.add_argument(
-        "--act", choices=("explore", "evaluate"), default="explore",
-        help="act by the rule it explores with (default), or the one it is evaluated with",
-    )  # fmt: skip
+    add_act(c, "explore")
     c.add_argument(
         "--episode", type=int, default=0, metavar="N",
         help="which episode: another number is another one (default: 0)",

@@ -78,7 +78,7 @@ def evaluate(
     if isinstance(agent, Run | str | Path):
         source = open_agent(agent)
     if weights != "best" and not isinstance(source, Run):
-        raise IdrlError(f"{_in_words(agent)} has one set of weights: omit weights={weights!r}.")
+        raise IdrlError(f"only a run has more than its best weights: omit weights={weights!r}.")
     if not isinstance(source, Policy | Run):
         return _of_predictor(source, env, episodes, frames, limit_steps, seed or 0, acting)
     name = env if isinstance(env, str) else source.config.env
@@ -96,12 +96,6 @@ class _Scoring(NamedTuple):
     seed: int | None
     weights: str
     acting: str
-
-
-def _in_words(agent: Any) -> str:
-    if isinstance(agent, Policy):
-        return "a loaded agent"
-    return repr(str(agent)) if isinstance(agent, str | Path) else f"a {type(agent).__name__}"
 
 
 def _of_predictor(

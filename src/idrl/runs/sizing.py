@@ -101,12 +101,10 @@ def needs(
     """Bytes of one seed by what they are for. The estimate is low: numbers of environments on the
     device may take more than a byte, and what a computation needs on the way is left out. Who is
     only `playing` has no use for a replay."""
-    seen, stack = math.prod(agent.obs_shape), 1
-    if isinstance(env, HostEnv):
-        seen, stack = seen * np.dtype(env.obs_dtype).itemsize, env.stack
+    seen = _seen(agent, env)
     masked = env.masked if isinstance(env, HostEnv) else mask_of(env) is not None
     facts = 4 + (columns(env.num_actions) if masked else 0)  # numbers of a row, beside what is seen
-    row = 0 if playing else seen // stack + 4 * facts  # of a stack the newest frame alone
+    row = 0 if playing else frame_bytes(agent, env) + 4 * facts
     learning, evaluation = config.learning, config.evaluation
     return {
         _REPLAY: learning.replay_capacity * row,
@@ -117,6 +115,17 @@ def needs(
         # online, target, best, and Adam's two; and those of an evaluation beside training
         "the agent's networks": (20 + 4 * evaluation.beside) * parameters(agent),
     }
+
+
+def _seen(agent: Agent, env: Env | HostEnv) -> int:
+    """Bytes of an observation."""
+    one = np.dtype(env.obs_dtype).itemsize if isinstance(env, HostEnv) else 1
+    return math.prod(agent.obs_shape) * one
+
+
+def frame_bytes(agent: Agent, env: Env | HostEnv) -> int:
+    """Of what a row of the replay keeps of an observation: of a stack the newest frame alone."""
+    return _seen(agent, env) // (env.stack if isinstance(env, HostEnv) else 1)
 
 
 def parameters(agent: Agent) -> int:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import replace
-
-import numpy as np
 
 from idrl.actions import actions_of
 from idrl.agents import make_agent
 from idrl.config import RunConfig
 from idrl.envs import Env, HostEnv, find, make_env
-from idrl.runs.sizing import check_replay, needs, operations, parameters
+from idrl.runs.sizing import check_replay, frame_bytes, needs, operations, parameters
 
 # Bytes of a step: frames of random play take 23 to 91, and are there twice (docs/promises.md).
 _SAVED = 200.0
@@ -43,8 +40,7 @@ def _facts(config: RunConfig) -> tuple[float, float, float, float]:
         size = saved = float(sum(needs(agent, config, env).values()))
         frames = 0.0
         if isinstance(env, HostEnv) and env.stack > 1:  # frames are saved apart from checkpoints
-            frame = math.prod(env.obs_shape) * np.dtype(env.obs_dtype).itemsize // env.stack
-            saved -= config.learning.replay_capacity * frame
+            saved -= config.learning.replay_capacity * frame_bytes(agent, env)
             frames = config.learning.replay_capacity * _SAVED
         kept = 4.0 * parameters(agent) * config.training.keep_weights
         _known[key] = operations(agent), size, saved, frames + kept

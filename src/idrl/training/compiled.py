@@ -31,18 +31,12 @@ from idrl.training.evaluation import (
     score_of,
 )
 from idrl.training.health import hold
-from idrl.training.learner import (
-    EXAMPLE_STEPS,
-    SAME,
-    SEEDS,
-    STEPS_SEEDS,
-    Learner,
-    key_of,
-)
+from idrl.training.layout import SAME, SEEDS, STEPS_SEEDS
+from idrl.training.learner import EXAMPLE_STEPS, Learner
 from idrl.training.locating import first_bad_operation
 from idrl.training.program import Episodes, TrainState
 from idrl.training.rollout import Worlds, advance, allowed, begin
-from idrl.training.seeding import stream, task_of
+from idrl.training.seeding import key_of, stream, task_of
 from idrl.training.spec import Evaluation, Stretches, Training, due
 
 

@@ -21,6 +21,10 @@ class ActingRule(NamedTuple):
     noisy: bool = False  # whether noisy weights move
     step: int | None = None  # that schedules are at; None: of the evaluation itself
 
+    def at(self, t: jax.Array) -> int | jax.Array:
+        """Where schedules are in vector step `t` of an evaluation."""
+        return t if self.step is None else self.step
+
 
 def acting_of(spec: AgentSpec, how: str, steps: int) -> ActingRule:
     """By the rule it is evaluated with, or as it explores after `steps` steps of training."""
@@ -56,7 +60,7 @@ def _act(agent: Agent, acting: ActingRule, env: Env, params, prior, task, key):
         act_key, env_key = jax.random.split(jax.random.fold_in(key, t))
         decision, memory = agent.choose(
             acting.rule, params, prior, worlds.obs, worlds.first, worlds.memory, act_key,
-            t if acting.step is None else acting.step, allowed(env, task, worlds),
+            acting.at(t), allowed(env, task, worlds),
             noisy=acting.noisy,
         )  # fmt: skip
         return advance(env, task, worlds, decision.taken, memory, env_key)

@@ -1,5 +1,5 @@
-"""What both kinds of programs do alike, for one seed and over all of them: choose, learn, keep
-the best weights, and lay seeds over devices.
+"""What both kinds of programs do alike, for one seed and over all of them: choose, learn, and keep
+the best weights.
 
 Counters are the same for all seeds and stay outside the vmapped part, so that writes to the replay
 keep one address and no branch is needed; every random key is folded from a seed's own key and a
@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import NamedSharding, PartitionSpec
 
 from idrl.actions import Box
 from idrl.agents import Agent
@@ -23,19 +22,18 @@ from idrl.agents.metrics import diagnostics as diagnostics_of
 from idrl.replay import ring as ring
 from idrl.training import distributions
 from idrl.training.ahead import Ahead, Early, quick
-from idrl.training.batching import loop, mesh_of, over_seeds
+from idrl.training.batching import loop, over_seeds
+from idrl.training.blocks import block_of_a_second
 from idrl.training.evaluation import Score, acting_of
 from idrl.training.health import FINE, noted
+from idrl.training.layout import SAME, SEEDS, SeedLayout
 from idrl.training.program import Beside, Best, Frames, TrainState, learning_view
-from idrl.training.seeding import seed_key, stream
+from idrl.training.seeding import key_of, stream
 from idrl.training.spec import Cadence, Evaluation, Training, cadence
 
 _DRAWN_BYTES = 2**28  # how much may be drawn ahead
 _FIT_PART = 2_048  # transitions of a regression that are looked at together
 EXAMPLE_STEPS = 64  # random steps whose observations measure the priors' spread
-
-# Where the seeds of a pytree are: first, behind the steps of a stretch, or nowhere.
-SEEDS, STEPS_SEEDS, SAME = PartitionSpec("seeds"), PartitionSpec(None, "seeds"), PartitionSpec()
 
 
 class Choice(NamedTuple):
@@ -48,7 +46,7 @@ class Choice(NamedTuple):
     env_key: jax.Array  # for the environments' own chance
 
 
-class Learner:
+class Learner(SeedLayout):
     """An agent with its replay, for many seeds."""
 
     frames: Frames | None = None
@@ -65,24 +63,23 @@ class Learner:
         `block`: that of the run so far, where one goes on; `debug`: see `Program`; `flexible`: see
         `Cadence`; `masked`: the environments say which actions are allowed; `acting`: by which
         rule it is scored, that for evaluation or the one it explores with."""
+        super().__init__(seeds)
         self.debug = debug
         self.acting = acting_of(agent.spec, acting, training.steps)
-        self.agent, self.envs, self.seeds = agent, training.envs, seeds
+        self.agent, self.envs = agent, training.envs
         self.learning = agent.spec.learning
         self.training, self.evaluation = training, evaluation
-        self.mesh = mesh_of(seeds)
         self.stack = stack
         self.dims = agent.actions.dims if isinstance(agent.actions, Box) else 0
         self.masked = agent.num_actions if masked else 0  # actions that rows say are allowed or not
         self.unroll = 1 if jax.default_backend() == "cpu" else 8  # a GPU waits for each turn
         least = ring.least_rows(self.learning.n_step, stack.depth)  # earlier runs may say fewer
         self.replay_rows = max(least, self.learning.replay_capacity // self.envs)
-        self.largest = largest_block or _largest_block(agent, seeds)
+        self.largest = largest_block or block_of_a_second(agent, seeds)
         self.cadence: Cadence = cadence(
             training, evaluation, self.learning, self.largest, block, flexible
         )
         self._ahead = Ahead()
-        self._keys = Early(jax.vmap(lambda n: jax.random.key_data(seed_key(n))))
         specs = (*(SEEDS,) * 4, SAME), SEEDS
         self._describe = Early(
             self._over_devices(self._describe_all, *specs), compiler_options=quick()
@@ -291,31 +288,6 @@ class Learner:
         """The same as a program of its own."""
         return state._replace(agent=self._renewed(learning_view(state), np.int32(iteration)))
 
-    def _over_devices(self, function, in_specs, out_specs):
-        """Seeds never talk to each other, so each device runs its share on its own."""
-        if self.mesh is None:
-            return function
-        return jax.shard_map(
-            function, mesh=self.mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False
-        )
-
-    def seed_keys(self, seed: int) -> jax.Array:
-        """The keys of seeds `seed`, `seed + 1`, …, laid over the devices."""
-        return self._spread(self._keys(self._seed_numbers(seed)))
-
-    def _seed_numbers(self, seed: int) -> np.ndarray:
-        return np.arange(seed, seed + self.seeds, dtype=np.uint32)
-
-    def _key_shapes(self) -> Any:
-        return self._placed(jax.eval_shape(self._keys.jitted, self._seed_numbers(0)))
-
-    def _placed(self, shapes: Any) -> Any:
-        """The shapes of a pytree whose seeds are laid over the devices."""
-        if self.mesh is None:
-            return shapes
-        where = NamedSharding(self.mesh, SEEDS)
-        return jax.tree.map(lambda x: x.update(sharding=where), shapes)
-
     def _between_ahead(self, state: Any, fresh: bool) -> None:
         """What is called between blocks; `state`: its shapes."""
         agent = state.agent
@@ -327,27 +299,3 @@ class Learner:
 
     def close(self) -> None:
         self._ahead.close()
-
-    def _spread(self, tree: Any) -> Any:
-        """Lay the seeds of a pytree over the devices, as the programs expect them."""
-        if self.mesh is None:
-            return jax.tree.map(jnp.asarray, tree)
-        return jax.device_put(tree, NamedSharding(self.mesh, SEEDS))
-
-
-def key_of(state: TrainState, name: str, number) -> jax.Array:
-    return stream(jax.random.wrap_key_data(state.key), name, number)
-
-
-def _largest_block(agent: Agent, seeds: int) -> int:
-    """Iterations of about a second, from the operations that one update takes."""
-    size = agent.spec.learning.batch_size
-    obs: Any = jax.ShapeDtypeStruct((size, *agent.obs_shape), jnp.float32)
-    number: Any = jax.ShapeDtypeStruct((size,), jnp.float32)
-    action: Any = jax.eval_shape(lambda: agent.blank_actions(size))
-    state = jax.eval_shape(agent.init, jax.random.key(0), obs)
-    batch = ring.Transition(obs, action, number, number, obs)
-    cost = jax.jit(agent.learn).lower(state, batch).cost_analysis() or {}
-    work = max(float(cost.get("flops", 0.0)), 1e5) * seeds
-    rate = 2e10 if jax.default_backend() == "cpu" else 5e12  # operations a second, roughly
-    return int(np.clip(rate / work, 1, 8192))

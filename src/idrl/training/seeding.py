@@ -28,6 +28,10 @@ def stream(key: jax.Array, name: str, number: int | jax.Array = 0) -> jax.Array:
     return jax.random.fold_in(jax.random.fold_in(key, _STREAMS[name]), number)
 
 
+def key_of(state: Any, name: str, number: Any) -> jax.Array:
+    return stream(jax.random.wrap_key_data(state.key), name, number)
+
+
 def task_of(env: Env, key: jax.Array) -> Any:
     """What the seed with this key plays: the same in training, evaluation and explanation."""
     return env.task(stream(key, "task"))

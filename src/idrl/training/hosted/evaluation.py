@@ -18,7 +18,8 @@ from idrl.training.hosted import fleet as fleets
 from idrl.training.hosted.fleet import NO_SEED, Fleet, by_seed
 from idrl.training.hosted.parcel import Parcel
 from idrl.training.hosted.playing import Act, Episode, Playing, each
-from idrl.training.learner import SAME, SEEDS, Learner
+from idrl.training.layout import SAME, SEEDS
+from idrl.training.learner import Learner
 from idrl.training.program import TrainState
 from idrl.training.seeding import env_seeds, stream
 
@@ -83,7 +84,7 @@ class HostEvaluator:
             obs = self.learner.stack.push(memory[0], shown, first)
             decision, kept = self.agent.choose(
                 acting.rule, params, prior, obs, first, memory[1], jax.random.fold_in(key, t),
-                t if acting.step is None else acting.step, allowed, noisy=acting.noisy,
+                acting.at(t), allowed, noisy=acting.noisy,
             )  # fmt: skip
             return decision.taken, (obs, kept)
 

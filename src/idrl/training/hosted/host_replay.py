@@ -20,8 +20,9 @@ from idrl.replay.host import HostObservations
 from idrl.training import distributions
 from idrl.training.ahead import quick
 from idrl.training.batching import over_seeds
-from idrl.training.learner import SAME, SEEDS, STEPS_SEEDS, key_of
+from idrl.training.layout import SAME, SEEDS, STEPS_SEEDS
 from idrl.training.program import TrainState, learning_view
+from idrl.training.seeding import key_of
 
 _PARTS = 4  # of the updates of a vector step: the device waits for the frames of the first
 

@@ -39,7 +39,8 @@ from idrl.training.hosted.locating import locate
 from idrl.training.hosted.parcel import Parcel
 from idrl.training.hosted.shapes import state_like, sums_like
 from idrl.training.hosted.tape import FrameTape
-from idrl.training.learner import SAME, SEEDS, STEPS_SEEDS, Learner
+from idrl.training.layout import SAME, SEEDS, STEPS_SEEDS
+from idrl.training.learner import Learner
 from idrl.training.program import Episodes, TrainState, acting_view, learning_view
 from idrl.training.seeding import env_seeds, stream
 from idrl.training.spec import Evaluation, Training
